@@ -1,0 +1,79 @@
+"""Prove that no attacker who adds or deletes up to K edges can change what a graph neural network says.
+
+Two verbs and one artefact: `poll` asks a classifier about noisy structures and returns `Votes`; `certify` turns votes
+into `Certificates`. Names load when first used, so `import unswayed` needs neither torch nor torch_geometric.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from unswayed._version import __version__
+
+if TYPE_CHECKING:
+    from unswayed import errors, theory
+    from unswayed.certificates import Certificates, certify
+    from unswayed.poll import poll
+    from unswayed.report.html import write_report
+    from unswayed.report.plots import plot_accuracy
+    from unswayed.runners.ray import RayRunner
+    from unswayed.runners.serial import SerialRunner
+    from unswayed.sampling.threat import AllPairs, Bits, Pairs, Row
+    from unswayed.store import load
+    from unswayed.theory.noise import AddDelete, Flip
+    from unswayed.votes import Votes
+
+# name → the module it lives in; a module of the same name stands for itself
+_HOMES = {
+    "AddDelete": "unswayed.theory.noise",
+    "AllPairs": "unswayed.sampling.threat",
+    "Bits": "unswayed.sampling.threat",
+    "Certificates": "unswayed.certificates",
+    "Flip": "unswayed.theory.noise",
+    "Pairs": "unswayed.sampling.threat",
+    "RayRunner": "unswayed.runners.ray",
+    "Row": "unswayed.sampling.threat",
+    "SerialRunner": "unswayed.runners.serial",
+    "Votes": "unswayed.votes",
+    "certify": "unswayed.certificates",
+    "errors": "unswayed.errors",
+    "load": "unswayed.store",
+    "plot_accuracy": "unswayed.report.plots",
+    "poll": "unswayed.poll",
+    "theory": "unswayed.theory",
+    "write_report": "unswayed.report.html",
+}
+
+__all__ = [
+    "AddDelete",
+    "AllPairs",
+    "Bits",
+    "Certificates",
+    "Flip",
+    "Pairs",
+    "RayRunner",
+    "Row",
+    "SerialRunner",
+    "Votes",
+    "__version__",
+    "certify",
+    "errors",
+    "load",
+    "plot_accuracy",
+    "poll",
+    "theory",
+    "write_report",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'unswayed' has no attribute {name!r}")
+    module = importlib.import_module(home)
+    value = module if home == f"unswayed.{name}" and not hasattr(module, name) else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,116 @@
+"""Noise with exactly known probabilities: what is certified is what is drawn.
+
+An entry is flipped iff a uniform 32-bit word is below a threshold T, so its probability is the dyadic rational T/2³²
+and never the decimal the user typed. Every float shown here is that rational exactly (32 bits fit in a float64).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from numbers import Real
+from typing import Any, ClassVar
+
+from unswayed.errors import InputError
+
+WORD = 2**32
+
+
+def _threshold(probability: Real | float, name: str) -> int:
+    """The T for which T/2³² is nearest to `probability`; 0 and 2³² are refused because they leave an entry unsmoothed."""
+    if isinstance(probability, bool) or not isinstance(probability, Real):
+        raise InputError(f"{name} must be a number between 0 and 1, not {probability!r}.")
+    value = float(probability)
+    if not 0.0 < value < 1.0:  # also refuses NaN
+        raise InputError(f"{name} must lie strictly between 0 and 1, not {probability}.")
+    exact = probability if isinstance(probability, Fraction) else Fraction(value)
+    threshold = round(exact * WORD)
+    if not 0 < threshold < WORD:
+        raise InputError(f"{name} = {probability} is within 2^-33 of 0 or 1: too close to draw with 32 random bits.")
+    return threshold
+
+
+@dataclass(frozen=True)
+class Flip:
+    """Every entry keeps its value with probability `beta`, independently of all others.
+
+    >>> Flip(beta=0.75)
+    Flip(beta=0.75)
+    >>> Flip(beta=0.7).beta == 0.7      # the realised probability has 32 bits
+    False
+    >>> Flip(beta=Flip(beta=0.7).beta) == Flip(beta=0.7)
+    True
+    """
+
+    beta: float
+    kind: ClassVar[str] = "flip"
+
+    def __post_init__(self) -> None:
+        flip = WORD - _threshold(self.beta, "beta")
+        object.__setattr__(self, "beta", (WORD - flip) / WORD)
+
+    @property
+    def thresholds(self) -> tuple[int, int]:
+        """(T for an entry that is 0, T for an entry that is 1): flip iff a 32-bit word is below it."""
+        flip = WORD - int(self.beta * WORD)
+        return flip, flip
+
+    @property
+    def p_add(self) -> float:
+        """Probability that a 0 becomes 1."""
+        return self.thresholds[0] / WORD
+
+    @property
+    def p_delete(self) -> float:
+        """Probability that a 1 becomes 0."""
+        return self.thresholds[1] / WORD
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready description that `noise_from_dict` turns back into an equal noise."""
+        return {"kind": self.kind, "beta": self.beta}
+
+
+@dataclass(frozen=True)
+class AddDelete:
+    """A 0 becomes 1 with probability `p_add`, a 1 becomes 0 with probability `p_delete`, independently.
+
+    >>> AddDelete(p_add=0.25, p_delete=0.5).thresholds == (2**30, 2**31)
+    True
+    """
+
+    p_add: float
+    p_delete: float
+    kind: ClassVar[str] = "add-delete"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "p_add", _threshold(self.p_add, "p_add") / WORD)
+        object.__setattr__(self, "p_delete", _threshold(self.p_delete, "p_delete") / WORD)
+
+    @property
+    def thresholds(self) -> tuple[int, int]:
+        """(T for an entry that is 0, T for an entry that is 1): flip iff a 32-bit word is below it."""
+        return int(self.p_add * WORD), int(self.p_delete * WORD)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready description that `noise_from_dict` turns back into an equal noise."""
+        return {"kind": self.kind, "p_add": self.p_add, "p_delete": self.p_delete}
+
+
+Noise = Flip | AddDelete
+
+
+def noise_from_dict(description: Mapping[str, Any]) -> Noise:
+    """The noise that `to_dict` described.
+
+    >>> noise_from_dict(Flip(beta=0.7).to_dict()) == Flip(beta=0.7)
+    True
+    """
+    fields = dict(description)
+    kind = fields.pop("kind", None)
+    try:
+        if kind == Flip.kind:
+            return Flip(**fields)
+        if kind == AddDelete.kind:
+            return AddDelete(**fields)
+    except TypeError as error:
+        raise InputError(f"The description of the noise has missing or unknown fields: {sorted(fields)}.") from error
+    raise InputError(f"Unknown kind of noise {kind!r}; it must be 'flip' or 'add-delete'.")

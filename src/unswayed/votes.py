@@ -1,0 +1,280 @@
+"""Votes: how often each label was answered, per block of sample numbers, and what exactly was asked.
+
+The counts are integers kept per block of sample numbers, so resuming, merging and using fewer samples are additions
+and subtractions of whole blocks; nothing random happens after this point.
+"""
+
+import io
+import json
+import os
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from unswayed.errors import InputError, StoreError, WorldError
+from unswayed.theory.noise import Noise, noise_from_dict
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+FORMAT = 1
+MAX_BYTES = 2**33  # a vote file larger than this when unpacked is refused before it is read
+
+
+def _integers(values: npt.ArrayLike, name: str, ndim: int) -> IntArray:
+    """A read-only int64 copy with `ndim` dimensions and no negative value."""
+    array = np.asarray(values)
+    if array.ndim != ndim:
+        raise InputError(f"{name} must have {ndim} dimension(s), not {array.ndim}.")
+    if array.size and not np.issubdtype(array.dtype, np.integer):
+        whole = np.issubdtype(array.dtype, np.floating) and bool(np.all(array == np.floor(array)))
+        if not whole or bool(np.any(np.abs(array) >= 2.0**53)):  # also refuses NaN and infinities
+            raise InputError(f"{name} must hold whole numbers.")
+    if array.size and (array.min() < 0 or array.max() >= 2**62):
+        raise InputError(f"{name} must hold counts from 0 up, none negative.")
+    array = array.astype(np.int64)
+    array.flags.writeable = False
+    return array
+
+
+@dataclass(frozen=True, eq=False)
+class Votes:
+    """Counts of answers of a smoothed classifier, with everything needed to certify them and to refuse a wrong merge.
+
+    `blocks[b, t, c]` counts the samples numbered `starts[b] .. stops[b] - 1` in which target `t` was given label `c`.
+    Samples without an answer are in no class but stay in `samples`. `polled[b, t]` is False where an adaptive run had
+    already settled target `t`. `entries[t]` is the length of the structure vector, `ones[t]` how many of its entries
+    are 1 (None where unknown). `provenance` says what was asked; votes join only if it is equal.
+    """
+
+    blocks: IntArray
+    starts: IntArray
+    stops: IntArray
+    noise: Noise
+    entries: IntArray
+    ones: IntArray | None = None
+    targets: IntArray | None = None
+    polled: BoolArray | None = None
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "blocks", _integers(self.blocks, "blocks", 3))
+        put(self, "starts", _integers(self.starts, "starts", 1))
+        put(self, "stops", _integers(self.stops, "stops", 1))
+        blocks, targets, classes = self.blocks.shape
+        if classes < 2:
+            raise InputError(f"Votes need at least two classes, not {classes}; name all classes the model can answer.")
+        put(self, "entries", _integers(np.broadcast_to(np.asarray(self.entries), (targets,)), "entries", 1))
+        if self.ones is not None:
+            put(self, "ones", _integers(np.broadcast_to(np.asarray(self.ones), (targets,)), "ones", 1))
+        named = np.arange(targets) if self.targets is None else self.targets
+        put(self, "targets", _integers(named, "targets", 1))
+        polled = np.ones((blocks, targets), bool) if self.polled is None else np.array(self.polled, bool)
+        polled.flags.writeable = False
+        put(self, "polled", polled)
+        put(self, "provenance", MappingProxyType(json.loads(json.dumps(dict(self.provenance)))))
+        self._check()
+
+    def _check(self) -> None:
+        blocks, targets, _ = self.blocks.shape
+        if self.starts.shape != (blocks,) or self.stops.shape != (blocks,):
+            raise InputError("Every block of votes needs one start and one stop.")
+        if self.targets.shape != (targets,) or self.polled.shape != (blocks, targets):  # type: ignore[union-attr]
+            raise InputError("targets and polled must fit the shape of the blocks.")
+        if np.any(self.starts >= self.stops):
+            raise InputError("A block of votes must hold at least one sample.")
+        order = np.argsort(self.starts)
+        if np.any(self.stops[order][:-1] > self.starts[order][1:]):
+            raise InputError("Blocks of votes overlap: the same sample numbers would count twice.")
+        room = (self.stops - self.starts)[:, None] * self.polled
+        if np.any(self.blocks.sum(axis=2) > room):
+            raise InputError("A block holds more votes than samples.")
+        if self.ones is not None and np.any(self.ones > self.entries):
+            raise InputError("ones cannot exceed entries.")
+        if not isinstance(self.noise, Noise):
+            raise InputError(f"noise must be Flip or AddDelete, not {self.noise!r}.")
+
+    @classmethod
+    def from_counts(
+        cls,
+        counts: npt.ArrayLike,
+        noise: Noise,
+        entries: npt.ArrayLike,
+        *,
+        samples: int | None = None,
+        ones: npt.ArrayLike | None = None,
+        targets: npt.ArrayLike | None = None,
+        provenance: Mapping[str, Any] | None = None,
+    ) -> Self:
+        """Votes collected elsewhere: `counts[t, c]` samples of target `t` were answered `c`.
+
+        `samples` is how many were drawn for each target; without it, every target must have the same number of votes.
+
+        >>> from unswayed.theory.noise import Flip
+        >>> Votes.from_counts([[95, 5]], Flip(beta=0.7), entries=40).samples
+        array([100])
+        """
+        table = _integers(counts, "counts", 2)
+        sums = table.sum(axis=1)
+        drawn = int(sums.max(initial=0)) if samples is None else int(samples)
+        if samples is None and np.any(sums != drawn):
+            raise InputError("The rows of counts have different sums; say how many samples were drawn with samples=.")
+        if drawn < 1:
+            raise InputError("There are no votes to certify: every count is 0.")
+        return cls(
+            blocks=table[None],
+            starts=np.array([0]),
+            stops=np.array([drawn]),
+            noise=noise,
+            entries=np.asarray(entries),
+            ones=None if ones is None else np.asarray(ones),
+            targets=None if targets is None else np.asarray(targets),
+            provenance=provenance or {"collected": "elsewhere"},
+        )
+
+    @property
+    def counts(self) -> IntArray:
+        """int64[targets, classes]: the sum of `blocks` over blocks."""
+        return self.blocks.sum(axis=0)
+
+    @property
+    def samples(self) -> IntArray:
+        """int64[targets]: how many samples were drawn, answered or not."""
+        assert self.polled is not None
+        return ((self.stops - self.starts)[:, None] * self.polled).sum(axis=0)
+
+    @property
+    def no_answer(self) -> IntArray:
+        """int64[targets]: samples in which the classifier gave no label (NaN logits, or -1)."""
+        return self.samples - self.counts.sum(axis=1)
+
+    @property
+    def classes(self) -> int:
+        """How many labels the classifier can answer."""
+        return int(self.blocks.shape[2])
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether sampling stopped on what the votes said; then only anytime bounds are valid."""
+        return bool(self.provenance.get("adaptive", False))
+
+    def __len__(self) -> int:
+        return int(self.blocks.shape[1])
+
+    def __repr__(self) -> str:
+        drawn = self.samples
+        span = f"{drawn.min()}" if not drawn.size or drawn.min() == drawn.max() else f"{drawn.min()} to {drawn.max()}"
+        return f"Votes({len(self)} targets, {self.classes} classes, {span} samples, {self.noise})"
+
+    def __eq__(self, other: object) -> bool:
+        """Equal when they hold the same samples and counts of the same question, however cut into blocks."""
+        if not isinstance(other, Votes):
+            return NotImplemented
+        return (
+            self.difference(other) is None
+            and np.array_equal(self.counts, other.counts)
+            and np.array_equal(self.samples, other.samples)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def difference(self, other: "Votes") -> str | None:
+        """What keeps these votes from being about the same question, in words; None when nothing does."""
+        if self.noise != other.noise:
+            return f"the noise ({self.noise} and {other.noise})"
+        if self.blocks.shape[1:] != other.blocks.shape[1:]:
+            return "the number of targets or classes"
+        for name in ("entries", "ones", "targets"):
+            mine, theirs = getattr(self, name), getattr(other, name)
+            if (mine is None) != (theirs is None) or (mine is not None and not np.array_equal(mine, theirs)):
+                return f"the {name} of the targets"
+        keys = sorted(set(self.provenance) | set(other.provenance))
+        unequal = [key for key in keys if self.provenance.get(key) != other.provenance.get(key)]
+        return f"the provenance ({', '.join(unequal)})" if unequal else None
+
+    def __add__(self, other: "Votes") -> "Votes":
+        """Both sets of votes together; refused if any sample number would count twice or the questions differ."""
+        if not isinstance(other, Votes):
+            return NotImplemented
+        if (unlike := self.difference(other)) is not None:
+            raise InputError(f"These votes cannot be added: they differ in {unlike}.")
+        starts = np.concatenate([self.starts, other.starts])
+        order = np.argsort(starts, kind="stable")
+        return replace(
+            self,
+            blocks=np.concatenate([self.blocks, other.blocks])[order],
+            starts=starts[order],
+            stops=np.concatenate([self.stops, other.stops])[order],
+            polled=np.concatenate([self.polled, other.polled])[order],  # type: ignore[list-item]
+        )
+
+    def first(self, samples: int) -> "Votes":
+        """The votes of sample numbers below `samples`, which must fall on the edge of a block."""
+        assert self.polled is not None
+        keep = self.stops <= samples
+        if int((self.stops - self.starts)[keep].sum()) != samples:
+            edges = sorted(int(stop) for stop in self.stops)
+            raise InputError(f"There is no block that ends at sample {samples}; these votes have blocks up to {edges}.")
+        return replace(
+            self,
+            blocks=self.blocks[keep],
+            starts=self.starts[keep],
+            stops=self.stops[keep],
+            polled=self.polled[keep],
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to one npz file, atomically: a reader sees the old file or the new one, never a part."""
+        arrays = {name: getattr(self, name) for name in ("blocks", "starts", "stops", "entries", "targets", "polled")}
+        if self.ones is not None:
+            arrays["ones"] = self.ones
+        about = {"format": FORMAT, "noise": self.noise.to_dict(), "provenance": dict(self.provenance)}
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, about=np.array(json.dumps(about)), allow_pickle=False, **arrays)
+        write_atomically(Path(path), buffer.getvalue())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """The votes that `save` wrote; an altered, truncated or foreign file is refused. Never unpickles."""
+        try:
+            with zipfile.ZipFile(path) as archive:
+                if sum(item.file_size for item in archive.infolist()) > MAX_BYTES:
+                    raise StoreError(f"{path} unpacks to more than {MAX_BYTES // 2**30} GB: not a vote file of ours.")
+            with np.load(path, allow_pickle=False) as archive:
+                about = json.loads(str(archive["about"]))
+                arrays = {name: archive[name] for name in archive.files if name != "about"}
+            if about["format"] != FORMAT:
+                raise StoreError(f"{path} has vote format {about['format']}; this version reads format {FORMAT}.")
+            return cls(noise=noise_from_dict(about["noise"]), provenance=about["provenance"], **arrays)
+        except FileNotFoundError as error:
+            raise StoreError(f"There is no vote file {path}.") from error
+        except OSError as error:
+            raise WorldError(f"{path} could not be read: {error}.") from error
+        except UnswayedStop:
+            raise
+        except Exception as error:  # a damaged file can fail anywhere in zip, npy or JSON reading
+            raise StoreError(f"{path} is not a readable vote file (damaged, truncated, or of another program).") from error
+
+
+UnswayedStop = (StoreError, WorldError)
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write, fsync, rename: after a crash at any moment the path holds its old content or all of the new."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with open(beside, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise WorldError(f"{path} could not be written: {error.strerror or error}.") from error
