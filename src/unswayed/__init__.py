@@ -12,7 +12,7 @@ from unswayed._version import __version__
 if TYPE_CHECKING:
     from unswayed import errors, theory
     from unswayed.certificates import Certificates, certify
-    from unswayed.poll import poll
+    from unswayed.polling import poll
     from unswayed.report.html import write_report
     from unswayed.report.plots import plot_accuracy
     from unswayed.runners.ray import RayRunner
@@ -38,7 +38,7 @@ _HOMES = {
     "errors": "unswayed.errors",
     "load": "unswayed.store",
     "plot_accuracy": "unswayed.report.plots",
-    "poll": "unswayed.poll",
+    "poll": "unswayed.polling",
     "theory": "unswayed.theory",
     "write_report": "unswayed.report.html",
 }
