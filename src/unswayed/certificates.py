@@ -58,7 +58,6 @@ class Certificates:
     @property
     def targets(self) -> IntArray:
         """The node or graph number of each target."""
-        assert self.votes.targets is not None
         return self.votes.targets
 
     def __len__(self) -> int:
@@ -125,7 +124,7 @@ class Certificates:
 
     def to_frame(self) -> "pd.DataFrame":
         """A pandas DataFrame with one row per target."""
-        import pandas as pd  # noqa: PLC0415  pandas costs half a second, and only tables need it
+        import pandas as pd  # pandas costs half a second, and only tables need it
 
         columns: dict[str, Any] = {
             "target": self.targets,
@@ -140,9 +139,11 @@ class Certificates:
         }
         return pd.DataFrame(columns)
 
-    def plot(self, truth: npt.ArrayLike | None = None, *, floor: float | None = None, ax: "Axes | None" = None) -> "Axes":
+    def plot(
+        self, truth: npt.ArrayLike | None = None, *, floor: float | None = None, ax: "Axes | None" = None
+    ) -> "Axes":
         """Draw the certified-accuracy curve (or, without `truth`, the share of targets certified at each size)."""
-        from unswayed.report.plots import plot_certificates  # noqa: PLC0415  matplotlib only when asked for
+        from unswayed.report.plots import plot_certificates  # matplotlib only when asked for
 
         return plot_certificates(self, truth, floor=floor, ax=ax)
 
@@ -150,10 +151,14 @@ class Certificates:
 def _noise_in_words(noise: Noise) -> str:
     if isinstance(noise, Flip):
         return f"each entry kept with probability {noise.beta:.6g}"
-    return f"entries added with probability {noise.p_add:.6g} and deleted with probability {noise.p_delete:.6g}"
+    return (
+        f"entries added with probability {noise.p_add:.6g} and deleted with probability {noise.p_delete:.6g}"
+    )
 
 
-def certify(votes: Votes, *, alpha: float = 0.001, bounds: str = "strict", family: bool = False) -> Certificates:
+def certify(
+    votes: Votes, *, alpha: float = 0.001, bounds: str = "strict", family: bool = False
+) -> Certificates:
     """Certificates that hold with confidence 1 − `alpha`: for each target, or with `family` for all of them together.
 
     `bounds="strict"` holds for the label chosen from these same votes; `"paper"` is the published rule, whose level is

@@ -43,6 +43,14 @@ def _integers(values: npt.ArrayLike, name: str, ndim: int) -> IntArray:
     return array
 
 
+def _per_target(values: npt.ArrayLike, name: str, targets: int) -> IntArray:
+    """One count for each target; a single number stands for all of them."""
+    array = np.asarray(values)
+    if array.shape not in ((), (1,), (targets,)):
+        raise InputError(f"{name} must be one number or one for each of the {targets} targets.")
+    return _integers(np.broadcast_to(array, (targets,)), name, 1)
+
+
 @dataclass(frozen=True, eq=False)
 class Votes:
     """Counts of answers of a smoothed classifier, with everything needed to certify them and to refuse a wrong merge.
@@ -59,8 +67,8 @@ class Votes:
     noise: Noise
     entries: IntArray
     ones: IntArray | None = None
-    targets: IntArray | None = None
-    polled: BoolArray | None = None
+    targets: IntArray = None  # type: ignore[assignment]  # 0, 1, 2, … unless given
+    polled: BoolArray = None  # type: ignore[assignment]  # all, unless given
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -70,10 +78,12 @@ class Votes:
         put(self, "stops", _integers(self.stops, "stops", 1))
         blocks, targets, classes = self.blocks.shape
         if classes < 2:
-            raise InputError(f"Votes need at least two classes, not {classes}; name all classes the model can answer.")
-        put(self, "entries", _integers(np.broadcast_to(np.asarray(self.entries), (targets,)), "entries", 1))
+            raise InputError(
+                f"Votes need at least two classes, not {classes}; name all classes the model can answer."
+            )
+        put(self, "entries", _per_target(self.entries, "entries", targets))
         if self.ones is not None:
-            put(self, "ones", _integers(np.broadcast_to(np.asarray(self.ones), (targets,)), "ones", 1))
+            put(self, "ones", _per_target(self.ones, "ones", targets))
         named = np.arange(targets) if self.targets is None else self.targets
         put(self, "targets", _integers(named, "targets", 1))
         polled = np.ones((blocks, targets), bool) if self.polled is None else np.array(self.polled, bool)
@@ -86,7 +96,7 @@ class Votes:
         blocks, targets, _ = self.blocks.shape
         if self.starts.shape != (blocks,) or self.stops.shape != (blocks,):
             raise InputError("Every block of votes needs one start and one stop.")
-        if self.targets.shape != (targets,) or self.polled.shape != (blocks, targets):  # type: ignore[union-attr]
+        if self.targets.shape != (targets,) or self.polled.shape != (blocks, targets):
             raise InputError("targets and polled must fit the shape of the blocks.")
         if np.any(self.starts >= self.stops):
             raise InputError("A block of votes must hold at least one sample.")
@@ -125,7 +135,9 @@ class Votes:
         sums = table.sum(axis=1)
         drawn = int(sums.max(initial=0)) if samples is None else int(samples)
         if samples is None and np.any(sums != drawn):
-            raise InputError("The rows of counts have different sums; say how many samples were drawn with samples=.")
+            raise InputError(
+                "The rows of counts have different sums; say how many samples were drawn with samples=."
+            )
         if drawn < 1:
             raise InputError("There are no votes to certify: every count is 0.")
         return cls(
@@ -133,27 +145,28 @@ class Votes:
             starts=np.array([0]),
             stops=np.array([drawn]),
             noise=noise,
-            entries=np.asarray(entries),
-            ones=None if ones is None else np.asarray(ones),
-            targets=None if targets is None else np.asarray(targets),
+            entries=entries,  # type: ignore[arg-type]
+            ones=ones,  # type: ignore[arg-type]
+            targets=targets,  # type: ignore[arg-type]
             provenance=provenance or {"collected": "elsewhere"},
         )
 
     @property
     def counts(self) -> IntArray:
         """int64[targets, classes]: the sum of `blocks` over blocks."""
-        return self.blocks.sum(axis=0)
+        return self.blocks.sum(axis=0, dtype=np.int64)
 
     @property
     def samples(self) -> IntArray:
         """int64[targets]: how many samples were drawn, answered or not."""
-        assert self.polled is not None
-        return ((self.stops - self.starts)[:, None] * self.polled).sum(axis=0)
+        lengths: IntArray = (self.stops - self.starts)[:, None] * self.polled
+        return lengths.sum(axis=0, dtype=np.int64)
 
     @property
     def no_answer(self) -> IntArray:
         """int64[targets]: samples in which the classifier gave no label (NaN logits, or -1)."""
-        return self.samples - self.counts.sum(axis=1)
+        silent: IntArray = self.samples - self.counts.sum(axis=1)
+        return silent
 
     @property
     def classes(self) -> int:
@@ -170,7 +183,11 @@ class Votes:
 
     def __repr__(self) -> str:
         drawn = self.samples
-        span = f"{drawn.min()}" if not drawn.size or drawn.min() == drawn.max() else f"{drawn.min()} to {drawn.max()}"
+        span = (
+            f"{drawn.min()}"
+            if not drawn.size or drawn.min() == drawn.max()
+            else f"{drawn.min()} to {drawn.max()}"
+        )
         return f"Votes({len(self)} targets, {self.classes} classes, {span} samples, {self.noise})"
 
     def __eq__(self, other: object) -> bool:
@@ -212,16 +229,17 @@ class Votes:
             blocks=np.concatenate([self.blocks, other.blocks])[order],
             starts=starts[order],
             stops=np.concatenate([self.stops, other.stops])[order],
-            polled=np.concatenate([self.polled, other.polled])[order],  # type: ignore[list-item]
+            polled=np.concatenate([self.polled, other.polled])[order],
         )
 
     def first(self, samples: int) -> "Votes":
         """The votes of sample numbers below `samples`, which must fall on the edge of a block."""
-        assert self.polled is not None
         keep = self.stops <= samples
         if int((self.stops - self.starts)[keep].sum()) != samples:
             edges = sorted(int(stop) for stop in self.stops)
-            raise InputError(f"There is no block that ends at sample {samples}; these votes have blocks up to {edges}.")
+            raise InputError(
+                f"There is no block that ends at sample {samples}; these votes have blocks up to {edges}."
+            )
         return replace(
             self,
             blocks=self.blocks[keep],
@@ -232,7 +250,10 @@ class Votes:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one npz file, atomically: a reader sees the old file or the new one, never a part."""
-        arrays = {name: getattr(self, name) for name in ("blocks", "starts", "stops", "entries", "targets", "polled")}
+        arrays = {
+            name: getattr(self, name)
+            for name in ("blocks", "starts", "stops", "entries", "targets", "polled")
+        }
         if self.ones is not None:
             arrays["ones"] = self.ones
         about = {"format": FORMAT, "noise": self.noise.to_dict(), "provenance": dict(self.provenance)}
@@ -246,24 +267,27 @@ class Votes:
         try:
             with zipfile.ZipFile(path) as archive:
                 if sum(item.file_size for item in archive.infolist()) > MAX_BYTES:
-                    raise StoreError(f"{path} unpacks to more than {MAX_BYTES // 2**30} GB: not a vote file of ours.")
+                    raise StoreError(
+                        f"{path} unpacks to more than {MAX_BYTES // 2**30} GB: not a vote file of ours."
+                    )
             with np.load(path, allow_pickle=False) as archive:
                 about = json.loads(str(archive["about"]))
                 arrays = {name: archive[name] for name in archive.files if name != "about"}
             if about["format"] != FORMAT:
-                raise StoreError(f"{path} has vote format {about['format']}; this version reads format {FORMAT}.")
+                raise StoreError(
+                    f"{path} has vote format {about['format']}; this version reads format {FORMAT}."
+                )
             return cls(noise=noise_from_dict(about["noise"]), provenance=about["provenance"], **arrays)
+        except StoreError:
+            raise
         except FileNotFoundError as error:
             raise StoreError(f"There is no vote file {path}.") from error
         except OSError as error:
-            raise WorldError(f"{path} could not be read: {error}.") from error
-        except UnswayedStop:
-            raise
+            raise WorldError(f"{path} could not be read: {error.strerror or error}.") from error
         except Exception as error:  # a damaged file can fail anywhere in zip, npy or JSON reading
-            raise StoreError(f"{path} is not a readable vote file (damaged, truncated, or of another program).") from error
-
-
-UnswayedStop = (StoreError, WorldError)
+            raise StoreError(
+                f"{path} is not a readable vote file (damaged, truncated, or of another program)."
+            ) from error
 
 
 def write_atomically(path: Path, content: bytes) -> None:
