@@ -154,13 +154,14 @@ class Votes:
     @property
     def counts(self) -> IntArray:
         """int64[targets, classes]: the sum of `blocks` over blocks."""
-        return self.blocks.sum(axis=0, dtype=np.int64)
+        total: IntArray = self.blocks.sum(axis=0)
+        return total
 
     @property
     def samples(self) -> IntArray:
         """int64[targets]: how many samples were drawn, answered or not."""
-        lengths: IntArray = (self.stops - self.starts)[:, None] * self.polled
-        return lengths.sum(axis=0, dtype=np.int64)
+        drawn: IntArray = ((self.stops - self.starts)[:, None] * self.polled).sum(axis=0)
+        return drawn
 
     @property
     def no_answer(self) -> IntArray:
