@@ -3,8 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-# The benchmark datasets are looked for here first, then in the user's cache, then fetched.
-export UNSWAYED_DATA ?= $(wildcard ../shared/data)
+# Datasets lying beside the checkout are used; otherwise the user's cache is, or they are fetched.
+ifneq ($(wildcard ../shared/data),)
+export UNSWAYED_DATA ?= $(abspath ../shared/data)
+endif
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test lint types layers docs unit clean

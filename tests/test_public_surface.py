@@ -58,6 +58,6 @@ def test_theory_and_certificates_load_no_torch():
 
 
 def test_polling_does_not_hide_behind_its_module():
-    import unswayed.polling  # noqa: F401
+    import unswayed.polling
 
     assert callable(unswayed.poll)
