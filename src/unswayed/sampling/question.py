@@ -1,0 +1,68 @@
+"""Question: everything a worker needs to count votes; Block: which part of them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from unswayed.errors import InputError
+from unswayed.sampling.stream import Stream
+from unswayed.sampling.threat import Threat
+from unswayed.theory.noise import Noise
+
+ENGINES = ("auto", "generic", "fast")
+
+
+@dataclass(frozen=True)
+class Block:
+    """Sample numbers start .. stop - 1, for the targets at these positions (None: all)."""
+
+    start: int
+    stop: int
+    targets: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """Everything that decides the votes: equal questions give equal votes on every machine (but for tied logits).
+
+    `shared` draws one noise for all targets; each target's guarantee, and the union bound over targets, are the same as
+    with separate noise. `classes` is None until the classifier's output columns are known. `dtype` None keeps the
+    model's own.
+    """
+
+    model: Any
+    threat: Threat
+    noise: Noise
+    seed: int = 0
+    purpose: str = "certify"
+    shared: bool = True
+    classes: int | None = None
+    device: str = "cpu"
+    engine: str = "auto"
+    batch_size: int | None = None
+    dtype: torch.dtype | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.threat, Threat):
+            raise InputError(
+                f"The threat must be Row, AllPairs, Pairs or Bits, not {type(self.threat).__name__}."
+            )
+        if not isinstance(self.noise, Noise):
+            raise InputError(f"The noise must be Flip or AddDelete, not {type(self.noise).__name__}.")
+        if self.engine not in ENGINES:
+            raise InputError(f"engine must be one of {', '.join(ENGINES)}, not {self.engine!r}.")
+        if self.batch_size is not None and (not isinstance(self.batch_size, int) or self.batch_size < 1):
+            raise InputError(f"batch_size must be a whole number from 1 up, not {self.batch_size!r}.")
+        if self.classes is not None and (not isinstance(self.classes, int) or self.classes < 2):
+            raise InputError(f"classes must be a whole number from 2 up, not {self.classes!r}.")
+        _ = self.stream
+
+    @property
+    def stream(self) -> Stream:
+        """The source of all noise."""
+        return Stream(self.seed, self.purpose)
+
+    def key_of(self, target: int) -> int | None:
+        """The stream's target key for the target at this position: None where noise is shared."""
+        return None if self.shared else int(self.threat.targets[target])
