@@ -1,0 +1,1 @@
+"""The `unswayed` command: one module for each sub-command, imported when that sub-command is called."""

@@ -1,0 +1,215 @@
+"""One self-contained HTML file: opens from disk, asks nothing of the network, escapes every word it was given."""
+
+import base64
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from html import escape
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unswayed._version import __version__
+from unswayed.certificates import Certificates
+from unswayed.report import charts
+from unswayed.report.neighbourhood import pictures
+from unswayed.report.summary import Summary, noise_in_words, summarise
+from unswayed.report.words import attack, confidence, headline, percent, reading, verdict
+from unswayed.votes import write_atomically
+
+
+def write_report(
+    path: str | os.PathLike[str], certs: Certificates, *, data: Any = None, **about: Any
+) -> Path:
+    """Write the report of `certs` to one HTML file that needs nothing else, and return its path.
+
+    Keywords, all optional: `data` (the graph, or list of graphs: adds pictures and degrees), `truth` (true labels),
+    `floor` (accuracy of a structure-free model, or an object with `accuracy` and `name`), `attacked` (smallest
+    successful attack found per target, −1 for none), `command` (how to reproduce it), `title`, `names` and
+    `class_names` (of targets and labels), `settings` (further lines for the table of settings).
+    """
+    where = Path(path)
+    write_atomically(where, render(summarise(certs, data=data, **about), data).encode())
+    return where
+
+
+def render(summary: Summary, data: Any = None) -> str:
+    """The whole page as text; equal inputs give equal pages."""
+    script = _template("report.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    heat = charts.heat_map(summary)
+    parts = {
+        "policy": f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data:",
+        "title": escape(summary.title),
+        "style": _template("report.css"),
+        "headline": escape(headline(summary)),
+        "verdict": escape(verdict(summary)),
+        "confidence": escape(confidence(summary)),
+        "tiles": _tiles(summary),
+        "curve": charts.curve(summary),
+        "curve_title": "Certified accuracy" if summary.truth is not None else "Share certified",
+        "curve_key": _key(summary),
+        "histogram": charts.histogram(summary),
+        "histogram_key": _histogram_key(summary),
+        "numbers": _numbers(summary),
+        "heat": _heat_section(heat),
+        "unit": summary.unit,
+        "reading": _definitions(reading(summary)),
+        "settings": _definitions(settings(summary).items()),
+        "command": _command(summary),
+        "version": escape(__version__),
+        "facts": _json(facts(summary, data)),
+        "script": script,
+    }
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _template("report.html"))
+
+
+def _template(name: str) -> str:
+    return resources.files("unswayed.report").joinpath("templates", name).read_text("utf-8")
+
+
+def _json(value: Any) -> str:
+    """JSON that no HTML parser can mistake for markup, wherever it is embedded."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def facts(summary: Summary, data: Any) -> dict[str, Any]:
+    """What the page's script works on: one list per column of the table, the weakest target first."""
+    certs, order = summary.certs, summary.order
+    votes = certs.votes
+    label = [int(label) for label in certs.label[order]]
+    columns: dict[str, Any] = {
+        "id": certs.targets[order].tolist(),
+        "name": [summary.target_name(int(place)) for place in order] if summary.names else None,
+        "label": label,
+        "truth": None if summary.truth is None else summary.truth[order].tolist(),
+        "size": certs.size[order].tolist(),
+        # shown digits are rounded against the certificate, like everything else
+        "top": (np.floor(certs.p_top[order] * 1e6) / 1e6).tolist(),
+        "rest": (np.ceil(certs.p_rest[order] * 1e6) / 1e6).tolist(),
+        "degree": None if summary.degree is None else summary.degree[order].tolist(),
+        "attacked": None if summary.attacked is None else summary.attacked[order].tolist(),
+        "won": votes.counts.max(axis=1)[order].tolist(),
+        "samples": votes.samples[order].tolist(),
+        "entries": votes.entries[order].tolist(),
+    }
+    classes = [summary.label_name(place) for place in range(votes.classes)]
+    return {
+        "unit": summary.unit,
+        "attack": attack(summary, "{k}"),
+        "attackOne": attack(summary, 1),
+        "confidence": f"{100 * (1 - certs.alpha):.10g}%",
+        "family": certs.family,
+        "degreeName": "degree" if summary.unit == "node" else "edges",
+        "classes": classes,
+        "columns": columns,
+        "picture": pictures(data, certs.targets[order]) if not _is_list(data) else _listed(data, summary),
+    }
+
+
+def _is_list(data: Any) -> bool:
+    return isinstance(data, list | tuple)
+
+
+def _listed(graphs: Any, summary: Summary) -> dict[str, Any] | None:
+    """Graphs come in the order of the targets; the table is sorted by weakness."""
+    order, targets = summary.order, summary.certs.targets
+    if len(graphs) == len(targets):
+        return pictures([graphs[int(place)] for place in order], targets[order])
+    return pictures(list(graphs), targets[order])
+
+
+def settings(summary: Summary) -> dict[str, str]:
+    """Everything that decides the result, by name."""
+    certs, votes = summary.certs, summary.certs.votes
+    drawn = votes.samples
+    span = f"{drawn.min():,}" if drawn.min() == drawn.max() else f"{drawn.min():,} to {drawn.max():,}"
+    scope = "all targets together" if certs.family else "each target by itself"
+    found = {
+        "Targets": f"{len(certs):,} {summary.unit}s, {votes.classes} classes",
+        "Noise": noise_in_words(certs.noise),
+        "Samples for each target": span,
+        "Confidence": f"1 − alpha = {1 - certs.alpha:.10g}, for {scope}",
+        "Bounds": certs.bounds,
+        "Ceiling": f"K can reach at most {summary.ceiling} with these settings",
+    }
+    found.update(summary.settings)
+    for name, value in votes.provenance.items():
+        words = json.dumps(value, ensure_ascii=False) if isinstance(value, Mapping | list) else str(value)
+        found.setdefault(f"Provenance: {name}", words)
+    found["Made by"] = f"unswayed {__version__}"
+    return found
+
+
+def _definitions(items: Iterable[tuple[str, str]]) -> str:
+    return "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(text)}</dd></div>" for name, text in items)
+
+
+def _tiles(summary: Summary) -> str:
+    total, silent = len(summary.certs), int(summary.certs.abstained.sum())
+    right = "right and proven, no attack" if summary.truth is not None else "have a proven label"
+    tiles = [
+        (percent(float(summary.share(0))), right),
+        (
+            str(summary.median) if summary.median >= 0 else "–",
+            f"median K: half of the {summary.unit}s reach it",
+        ),
+        (f"{silent:,} of {total:,}", "abstain: nothing is promised"),
+        (str(summary.ceiling), "ceiling: the largest K these settings can prove"),
+    ]
+    if summary.floor is not None:
+        tiles.insert(1, (percent(summary.floor), f"floor: {summary.floor_name}, ignores the structure"))
+    return "".join(f"<li><b>{escape(value)}</b><span>{escape(text)}</span></li>" for value, text in tiles)
+
+
+def _key(summary: Summary) -> str:
+    items = [("line-curve", "certified" if summary.truth is None else "right and certified")]
+    if summary.doubtful:
+        items.append(("swatch-band", "at least this, with 95% confidence"))
+    if summary.floor is not None and summary.truth is not None:
+        items.append(("line-floor", f"floor: {summary.floor_name}"))
+    if summary.attacked is not None:
+        items.append(("line-attack", "not broken by the attacks found"))
+    return _legend(items)
+
+
+def _histogram_key(summary: Summary) -> str:
+    items = [("swatch-bar", "right label" if summary.truth is not None else "proven")]
+    if summary.truth is not None:
+        items.append(("swatch-wrong", "wrong label"))
+    if summary.certs.abstained.any():
+        items.append(("swatch-none", "abstains"))
+    return _legend(items)
+
+
+def _legend(items: list[tuple[str, str]]) -> str:
+    return "".join(f'<li><i class="{kind}"></i>{escape(text)}</li>' for kind, text in items)
+
+
+def _numbers(summary: Summary) -> str:
+    facts = summary.curve
+    rows = zip(facts.sizes.tolist(), facts.share.tolist(), facts.low.tolist(), strict=True)
+    return "".join(
+        f"<tr><td>{size}</td><td>{share:.3f}</td><td>{low:.3f}</td></tr>" for size, share, low in rows
+    )
+
+
+def _heat_section(chart: str) -> str:
+    if not chart:
+        return ""
+    return (
+        '<figure class="card"><h2>Additions against deletions</h2><p class="hint">The share (in %) of targets that are '
+        "proven against so many added and so many deleted edges at once"
+        f".</p>{chart}</figure>"
+    )
+
+
+def _command(summary: Summary) -> str:
+    if not summary.command:
+        return "<p>This report was made from Python; the provenance above says what was asked.</p>"
+    return f'<pre tabindex="0"><code id="command">{escape(summary.command)}</code></pre><button type="button" id="copy">Copy</button>'

@@ -1,0 +1,115 @@
+"""The same facts in a terminal: a table, a curve made of block characters, and the weakest targets."""
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from unswayed.report.summary import Summary, nice_sizes
+from unswayed.report.words import confidence, headline, percent, verdict
+
+BLOCKS = " ▁▂▃▄▅▆▇█"
+HEIGHT, WIDTH = 9, 56
+
+
+def print_summary(summary: Summary, console: Console, *, weakest: int = 5) -> None:
+    """Print what was proven: headline, table with its floor, curve, the weakest targets."""
+    console.print()
+    console.print(Text(headline(summary), style="bold"))
+    console.print(Text(verdict(summary)))
+    console.print()
+    console.print(accuracy_table(summary))
+    console.print()
+    console.print(curve(summary, ascii_only=not console.encoding.lower().startswith("utf")))
+    console.print()
+    console.print(weakest_table(summary, weakest))
+    console.print(Text(confidence(summary), style="dim"))
+
+
+def _plain_table(**options: object) -> Table:
+    return Table(
+        box=None, pad_edge=False, padding=(0, 2, 0, 0), title_justify="left", title_style="bold", **options
+    )  # type: ignore[arg-type]
+
+
+def accuracy_table(summary: Summary) -> Table:
+    """Certified accuracy at a few sizes above the floor at the same sizes, and the difference."""
+    sizes = nice_sizes(summary.top)
+    what = "certified accuracy" if summary.truth is not None else "share certified"
+    table = _plain_table()
+    table.add_column("attack size k", style="dim", no_wrap=True)
+    for size in sizes:
+        table.add_column(str(size), justify="right")
+    shares = summary.share(sizes).tolist()
+    table.add_row(what, *[f"{share:.2f}" for share in shares], style="bold")
+    if summary.attack_curve is not None:
+        table.add_row(
+            "unbroken by attack", *[f"{summary.attack_curve[min(size, summary.top)]:.2f}" for size in sizes]
+        )
+    if summary.floor is not None and summary.truth is not None:
+        floor = summary.floor
+        table.add_row(f"floor ({summary.floor_name})", *[f"{floor:.2f}"] * len(sizes), style="yellow")
+        gaps = [Text(f"{share - floor:+.2f}", style="green" if share > floor else "red") for share in shares]
+        table.add_row("above the floor", *gaps)
+    return table
+
+
+def curve(summary: Summary, *, ascii_only: bool = False) -> Text:
+    """The curve as filled columns, the floor as a dashed line through them."""
+    last = summary.top
+    wide = max(1, WIDTH // (last + 1))
+    shares = [share for share in summary.curve.share.tolist() for _ in range(wide)]
+    floor = summary.floor if summary.truth is not None else None
+    level = None if floor is None else min(int(floor * HEIGHT), HEIGHT - 1)
+    picture = Text()
+    for line in range(HEIGHT - 1, -1, -1):
+        mark = {HEIGHT - 1: "100%", HEIGHT // 2: " 50%", 0: "  0%"}.get(line, "    ")
+        picture.append(f"{mark} ┤" if not ascii_only else f"{mark} |", style="dim")
+        for share in shares:
+            full = min(max(share * HEIGHT - line, 0.0), 1.0)
+            if line == level:
+                picture.append(
+                    "-" if ascii_only else "╌", style="yellow on blue" if full >= 0.5 else "yellow"
+                )
+            elif ascii_only:
+                picture.append("#" if full >= 0.5 else " ", style="blue")
+            else:
+                picture.append(BLOCKS[round(full * 8)], style="blue")
+        if line == level and floor is not None:
+            picture.append(f" floor {percent(floor)}", style="yellow")
+        picture.append("\n")
+    picture.append(_axis(last, wide), style="dim")
+    return picture
+
+
+def _axis(last: int, wide: int) -> str:
+    cells = [" "] * ((last + 1) * wide + 6)
+    for size in nice_sizes(last, 7):
+        for place, digit in enumerate(str(size)):
+            cells[size * wide + wide // 2 + place] = digit
+    return "      " + "".join(cells).rstrip() + "  attack size k"
+
+
+def weakest_table(summary: Summary, most: int) -> Table:
+    """The targets that an attacker would try first."""
+    certs = summary.certs
+    table = _plain_table(title=f"The weakest {summary.unit}s")
+    for name in (
+        summary.unit,
+        "label",
+        *(["truth"] if summary.truth is not None else []),
+        "K",
+        "p top",
+        "p rest",
+    ):
+        table.add_column(name, justify="left" if name in ("label", "truth") else "right")
+    for place in summary.order[:most].tolist():
+        truth = [] if summary.truth is None else [Text(summary.label_name(int(summary.truth[place])))]
+        table.add_row(
+            Text(summary.target_name(place)),
+            Text(summary.label_name(int(certs.label[place]))),
+            *truth,
+            str(certs.size[place]) if certs.size[place] >= 0 else "-",
+            f"{certs.p_top[place]:.4f}",
+            f"{certs.p_rest[place]:.4f}",
+        )
+    return table

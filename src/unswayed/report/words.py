@@ -1,0 +1,136 @@
+"""The sentences of a report: what the certificates mean, for somebody who has never heard of one."""
+
+from unswayed.report.summary import WORDS, Summary, noise_in_words
+
+
+def plural(number: int, noun: str) -> str:
+    """A number and its noun.
+
+    >>> plural(1, "node"), plural(3, "node")
+    ('1 node', '3 nodes')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def percent(share: float) -> str:
+    """A share as people say it.
+
+    >>> percent(0.731), percent(0.9995)
+    ('73%', '99.9%')
+    """
+    return f"{int(share * 1000) / 10:.1f}%" if 0.99 < share < 1 else f"{round(100 * share)}%"
+
+
+def attack(summary: Summary, size: int | str) -> str:
+    """An attack of up to `size` changes, in words."""
+    _, one, many = WORDS[summary.threat]
+    return one if size == 1 else many.format(k=size)
+
+
+def headline(summary: Summary) -> str:
+    """The one sentence a manager takes away: how many decisions are proven, against what."""
+    certs, total = summary.certs, len(summary.certs)
+    size = max(summary.median, 1)
+    proven = int((certs.size >= size).sum())
+    if proven == 0:
+        if certs.abstained.all():
+            return f"Nothing can be promised: the votes prove no label for any of the {plural(total, summary.unit)}."
+        return f"Nothing can be promised yet: a single change could alter any of the {plural(total, summary.unit)}."
+    keep = "keeps its" if proven == 1 else "keep their"
+    return (
+        f"{proven:,} of {plural(total, summary.unit)} provably {keep} answer: "
+        f"no attacker who {attack(summary, size)} can change it."
+    )
+
+
+def verdict(summary: Summary) -> str:
+    """Whether those answers are right, and whether the structure was worth having: the floor decides."""
+    total, size = len(summary.certs), max(summary.median, 1)
+    if summary.truth is None:
+        return (
+            "The true labels were not given, so this says nothing about how many of these answers are right."
+        )
+    right = round(float(summary.share(size)) * total)
+    text = f"{right:,} of them are proven and right." if right else "None of them is proven and right."
+    reach = summary.beats_floor_to
+    if reach is None or summary.floor is None:
+        return text
+    floor = f"A model that never looks at the structure ({summary.floor_name}) is right on {percent(summary.floor)}, whatever the attacker does"
+    if reach < 0:
+        return f"{text} {floor}: more than is proven here at any size, so under this attack the structure costs more than it brings."
+    upto = (
+        "only against no change at all" if reach == 0 else f"for attacks of up to {plural(reach, 'change')}"
+    )
+    return f"{text} {floor}; the certified model is better {upto}."
+
+
+def confidence(summary: Summary) -> str:
+    """How sure one may be of the whole curve, not of one certificate."""
+    certs, total = summary.certs, len(summary.certs)
+    level = f"{100 * (1 - certs.alpha):.10g}%"
+    if certs.family:
+        return f"With confidence {level}, all {total:,} certificates hold at once."
+    wrong = summary.doubtful
+    bound = (
+        "none of them is wrong"
+        if wrong == 0
+        else f"at most {wrong:,} of the {total:,} {'is' if wrong == 1 else 'are'} wrong"
+    )
+    return f"Each certificate holds with confidence {level} by itself; with 95% confidence {bound}, which is the band under the curve."
+
+
+def reading(summary: Summary) -> list[tuple[str, str]]:
+    """Terms of the report and what they mean, in the order in which a reader meets them."""
+    certs, unit = summary.certs, summary.unit
+    items = [
+        (
+            "What was asked",
+            f"Each {unit} was shown to the model many times with random noise on its structure "
+            f"({noise_in_words(certs.noise)}). The label that wins this vote is the smoothed model's answer.",
+        ),
+        (
+            "K, the certified size",
+            f"No attacker who {attack(summary, 'K')} can change the winning label. This is a proof from "
+            "the votes, not the outcome of attacks that were tried; attacks nobody has thought of are covered.",
+        ),
+        (
+            "Abstains",
+            "The votes were too close to prove any winner. No label is given and nothing is promised.",
+        ),
+        (
+            "p top and p rest",
+            "The winner's true share of the vote is at least p top, any other label's at most p rest. "
+            "The further apart, the larger K.",
+        ),
+        (
+            "Certified accuracy at k",
+            f"The share of {unit}s whose label is right and whose K is at least k.",
+        ),
+        (
+            "Floor",
+            "The accuracy of the best model that ignores the structure. No structural attack can touch it, so a curve "
+            "below the floor means that ignoring the structure would have been safer.",
+        ),
+        (
+            "Ceiling",
+            f"Even if every vote agreed, this many samples at this confidence and noise could prove no more than "
+            f"K = {summary.ceiling}. More samples, or more noise, raise it.",
+        ),
+        ("Confidence", confidence(summary)),
+        (
+            "What is not promised",
+            "The weights and everything but the attackable entries are taken as fixed: changes of features, of the "
+            "training data or of other parts of the graph are not covered. The promise is about the smoothed model, so "
+            "the smoothed model must be the one that is deployed.",
+        ),
+    ]
+    if summary.attacked is not None:
+        items.insert(
+            6,
+            (
+                "Attack found",
+                "The smallest attack that was found to change the answer. The truth lies between K and it: sizes up to K "
+                "are proven safe, sizes from this one on are proven unsafe.",
+            ),
+        )
+    return items
