@@ -1,0 +1,233 @@
+"""What a classifier is: something that labels noisy structures, called the way its own signature asks for.
+
+Accepted forms, told apart by the names of the parameters:
+
+- `forward(x, edge_index)`, with `batch` given by keyword where it is a parameter;
+- `forward(data)`, one torch_geometric `Data` or `Batch` (the only required parameter);
+- `forward(x, adj)` on dense adjacencies, batched `[B, n, F]`, `[B, n, n]` where the module takes that, else one at a time;
+- for `Bits`, a torch module on float rows, an object with `predict`, or any callable on numpy bool rows.
+
+Answers are logits (floating, one column a class) or labels (whole numbers, -1 for no answer; `classes=` is needed then).
+"""
+
+import copy
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from unswayed.errors import InputError, UnsoundModel
+from unswayed.sampling.inputs import Graph
+from unswayed.sampling.threat import Bits, Threat
+
+DENSE_NAMES = ("adj", "adjacency", "adj_matrix", "adj_t")
+GIVEN = ("x", "edge_index", "batch", *DENSE_NAMES)
+
+
+class Classifier:
+    """A classifier in evaluation mode on its device, whose answers are checked labels; -1 is "no answer"."""
+
+    def __init__(
+        self,
+        model: Any,
+        threat: Threat,
+        classes: int | None,
+        device: str = "cpu",
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        self.model = _placed(model, device, dtype)
+        self.threat = threat
+        self.device = torch.device(device)
+        self.dtype = dtype
+        self.labels = getattr(model, "classes_", None) if not isinstance(model, nn.Module) else None
+        self.classes = len(self.labels) if self.labels is not None else classes
+        if classes is not None and self.classes != classes:
+            raise InputError(f"The classifier knows {self.classes} classes, but classes={classes} was given.")
+        self.names, self.required, self.open = _parameters(model)
+        self.style = "bits" if isinstance(threat, Bits) else self._style()
+        self.per_node = getattr(threat, "nodes", None) is not None
+        self.batched = True  # whether several noisy graphs may go into one call; the soundness probe decides
+        self.one_by_one_form = "flat"
+
+    def _style(self) -> str:
+        if not callable(self.model):
+            raise InputError(f"The classifier must be callable, not {type(self.model).__name__}.")
+        names = self.names
+        if "edge_index" not in names:
+            if len(names) > 1 and names[1] in DENSE_NAMES:
+                return "dense"
+            if len(self.required) == 1 and names[0] != "x" and not self.open:
+                return "data"
+        missing = [name for name in self.required[2:] if name not in GIVEN]
+        if missing:
+            raise UnsoundModel(
+                f"The classifier's forward needs {', '.join(missing)}, which a noisy graph does not have."
+            )
+        return "edges"
+
+    @property
+    def takes_batch(self) -> bool:
+        """Whether the module is told which node belongs to which graph."""
+        return self.style == "data" or "batch" in self.names
+
+    @property
+    def can_batch(self) -> bool:
+        """Whether several noisy graphs can go into one call at all."""
+        return self.style in ("dense", "bits") or self.per_node or self.takes_batch
+
+    def logits(self, graph: Graph, x: Tensor | None, edge_index: Tensor, count: int) -> Tensor:
+        """The raw answer for `count` noisy versions of `graph`, block-diagonal in `edge_index`: one row an answer."""
+        if self.style == "dense":
+            out = self._ask_dense(graph, x, edge_index, count)
+        elif self.style == "data":
+            out = self.model(self._data(graph, x, edge_index, count))
+        else:
+            named = {"batch": batch_of(graph, count, edge_index.device)} if "batch" in self.names else {}
+            out = self.model(x, edge_index, **named)
+        return self.shaped(out, count * graph.num_nodes if self.per_node else count)
+
+    def _data(self, graph: Graph, x: Tensor | None, edge_index: Tensor, count: int) -> Any:
+        from torch_geometric.data import Batch, Data
+
+        extras = {
+            name: value.to(edge_index.device).repeat(count, *[1] * (value.ndim - 1))
+            for name, value in graph.extras.items()
+        }
+        n = graph.num_nodes
+        if self.per_node:
+            return Data(x=x, edge_index=edge_index, num_nodes=n * count, **extras)
+        ptr = torch.arange(count + 1, device=edge_index.device) * n
+        batch = batch_of(graph, count, edge_index.device)
+        return Batch(x=x, edge_index=edge_index, batch=batch, ptr=ptr, num_nodes=n * count, **extras)
+
+    def _ask_dense(self, graph: Graph, x: Tensor | None, edge_index: Tensor, count: int) -> Any:
+        n = graph.num_nodes
+        kind = x.dtype if x is not None and x.is_floating_point() else self.dtype or torch.get_default_dtype()
+        adjacency = torch.zeros((count, n, n), dtype=kind, device=edge_index.device)
+        adjacency[edge_index[0] // n, edge_index[0] % n, edge_index[1] % n] = 1
+        if count == 1 and self.one_by_one_form == "flat":
+            return self.model(x, adjacency[0])
+        out = self.model(None if x is None else x.view(count, n, *x.shape[1:]), adjacency)
+        return (
+            out.reshape(count * n, -1) if self.per_node and isinstance(out, Tensor) and out.ndim == 3 else out
+        )
+
+    def bits(self, rows: Tensor) -> Tensor:
+        """The raw answer for bool rows: one row an answer."""
+        if isinstance(self.model, nn.Module):
+            return self.shaped(self.model(rows.to(self.dtype or _dtype_of(self.model))), len(rows))
+        ask = getattr(self.model, "predict", None) or self.model
+        return self.shaped(ask(rows.cpu().numpy()), len(rows))
+
+    def shaped(self, out: Any, rows: int) -> Tensor:
+        """The answer as floating [rows, classes] or whole-number [rows], or a refusal that says what came instead."""
+        if isinstance(out, list | np.ndarray | np.generic | int | float):
+            out = self._named(np.asarray(out))
+        if not isinstance(out, Tensor):
+            raise UnsoundModel(
+                f"The classifier must return one tensor of logits or labels, not {type(out).__name__}."
+            )
+        floating = out.is_floating_point()
+        if out.ndim == 3 and out.shape[0] == 1:
+            out = out[0]
+        if rows == 1 and out.ndim == (1 if floating else 0):
+            out = out[None]
+        if out.ndim == 2 and not floating and out.shape == (rows, 1):
+            out = out[:, 0]
+        if out.ndim != (2 if floating else 1) or out.shape[0] != rows or out.is_complex():
+            wanted = (
+                "[nodes, classes] logits" if self.per_node else f"[{rows}, classes] logits, one row a graph"
+            )
+            raise UnsoundModel(
+                f"The classifier returned shape {tuple(out.shape)} of {out.dtype} where {wanted} (or as many whole-number labels) were expected."
+            )
+        self._check_classes(out)
+        return out
+
+    def _named(self, out: Any) -> Tensor:
+        """Labels of a scikit-learn classifier as positions in its `classes_`."""
+        if self.labels is not None and out.ndim == 1:
+            place = np.searchsorted(self.labels, out)
+            place = np.minimum(place, len(self.labels) - 1)
+            return torch.as_tensor(np.where(np.asarray(self.labels)[place] == out, place, -1))
+        if out.dtype.kind not in "biuf":
+            raise UnsoundModel(
+                f"The classifier returned {out.dtype} values; whole-number labels or logits are needed."
+            )
+        return torch.as_tensor(out)
+
+    def _check_classes(self, out: Tensor) -> None:
+        if out.is_floating_point():
+            if self.classes is None:
+                self.classes = int(out.shape[1])
+            if out.shape[1] != self.classes or self.classes < 2:
+                raise UnsoundModel(
+                    f"The classifier returned {out.shape[1]} columns; {max(self.classes, 2)} classes are needed."
+                )
+        elif self.classes is None:
+            raise InputError(
+                "The classifier answers labels, so say how many classes there are with classes=."
+            )
+        elif out.numel() and (int(out.min()) < -1 or int(out.max()) >= self.classes):
+            raise UnsoundModel(f"The classifier answered a label outside -1 .. {self.classes - 1}.")
+
+    def votes(self, out: Tensor) -> Tensor:
+        """int64 labels from checked answers of any leading shape; rows with a NaN logit become -1."""
+        if not out.is_floating_point():
+            return out.long()
+        return out.argmax(dim=-1).masked_fill(out.isnan().any(dim=-1), -1)
+
+    @contextmanager
+    def evaluation(self) -> Iterator[None]:
+        """Evaluation mode without gradients; every module's own mode is restored afterwards."""
+        if not isinstance(self.model, nn.Module):
+            yield
+            return
+        modes = [(module, module.training) for module in self.model.modules()]
+        try:
+            self.model.eval()
+            with torch.no_grad():
+                yield
+        finally:
+            for module, mode in modes:
+                module.training = mode
+
+
+def batch_of(graph: Graph, count: int, device: torch.device) -> Tensor:
+    """int64[count * n]: which noisy graph each node belongs to."""
+    return torch.arange(count, device=device).repeat_interleave(graph.num_nodes)
+
+
+def _placed(model: Any, device: str, dtype: torch.dtype | None) -> Any:
+    """The model on its device and type: itself where it is already there, otherwise a copy, so that the caller's stays."""
+    if not isinstance(model, nn.Module):
+        return model
+    tensors = [*model.parameters(), *model.buffers()]
+    wanted = torch.device(device)
+    moved = any(tensor.device.type != wanted.type for tensor in tensors)
+    cast = dtype is not None and any(t.is_floating_point() and t.dtype != dtype for t in tensors)
+    return copy.deepcopy(model).to(device=wanted, dtype=dtype) if moved or cast else model
+
+
+def _dtype_of(model: nn.Module) -> torch.dtype:
+    floats = (p.dtype for p in model.parameters() if p.is_floating_point())
+    return next(floats, torch.get_default_dtype())
+
+
+def _parameters(model: Any) -> tuple[list[str], list[str], bool]:
+    """(names of all parameters that can be given, the required ones, whether it takes any positional ones)."""
+    if isinstance(listed := getattr(model, "signature", None), list):  # torch_geometric.nn.Sequential
+        return [str(name) for name in listed], [str(name) for name in listed], False
+    function: Callable[..., Any] = getattr(model, "_orig_mod", model)
+    function = function.forward if isinstance(function, nn.Module) else function
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return [], [], True
+    named = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    required = [p.name for p in named if p.default is p.empty]
+    return [p.name for p in named], required, any(p.kind is p.VAR_POSITIONAL for p in parameters)

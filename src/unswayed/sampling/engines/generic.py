@@ -1,0 +1,210 @@
+"""The generic engine: any classifier, asked about block-diagonal batches of noisy graphs exactly as it is."""
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from unswayed.sampling import soundness
+from unswayed.sampling.classifier import Classifier
+from unswayed.sampling.engines.batching import fastest, give_up, is_out_of_memory
+from unswayed.sampling.engines.firstlayer import FirstLayer
+from unswayed.sampling.inputs import Graph
+from unswayed.sampling.question import Question
+from unswayed.sampling.structures import Layout, count_labels, groups_of, layout_of, noisy
+from unswayed.sampling.threat import AllPairs, Bits, Pairs, Row
+
+IntArray = npt.NDArray[np.int64]
+Flips = tuple[Tensor, Tensor]
+
+SPAN = 2**26  # bits of noise held at a time
+UNTIMED = 32  # samples up to which finding a batch size costs more than it saves
+
+
+class GenericEngine:
+    """Asks the classifier itself about every noisy structure; whatever it answers is what gets counted."""
+
+    name: ClassVar[str] = "generic"
+
+    def __init__(self, question: Question) -> None:
+        self.question = question
+        self.device = torch.device(question.device)
+        self.classifier = Classifier(
+            question.model, question.threat, question.classes, question.device, question.dtype
+        )
+        self.first_layer = FirstLayer(self.classifier.model)
+        self.budget: float | None = None  # nodes plus edges of a batch, once timed
+        self._features: tuple[Graph, Tensor] | None = None
+        self._repeated: tuple[Graph, int, Tensor] | None = None
+        self._check()
+        assert self.classifier.classes is not None
+        self.classes: int = self.classifier.classes
+
+    def count(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> IntArray:
+        """int64[targets, classes]: votes of samples start .. stop - 1 for the targets at these positions."""
+        asked = tuple(range(len(self.question.threat))) if targets is None else tuple(targets)
+        counts = np.zeros((len(asked), self.classes), dtype=np.int64)
+        place = {target: i for i, target in enumerate(asked)}
+        with self.classifier.evaluation():
+            for low, high in self._spans(start, stop):
+                shared: Flips | None = None
+                for group in groups_of(self.question, asked):
+                    if self.question.shared and shared is None:
+                        widest = max(self._drawn(target) for target in asked)
+                        shared = self._draw(low, high, widest, None)
+                    rows = [place[target] for target in group]
+                    counts[rows] += self._count_group(low, high, group, shared)
+        return counts
+
+    def _spans(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        widest = int(self.question.threat.entries.max()) + 1
+        step = max(4, SPAN // widest // 4 * 4)
+        for low in range(start, stop, step):
+            yield low, min(low + step, stop)
+
+    def _drawn(self, target: int) -> int:
+        """Words a sample takes: a row draws one for the target itself too."""
+        threat = self.question.threat
+        return int(threat.entries[target]) + isinstance(threat, Row)
+
+    def _draw(self, low: int, high: int, entries: int, key: int | None) -> Flips:
+        question = self.question
+        return question.stream.flips(low, high, entries, question.noise, target=key, device=self.device)
+
+    def _count_group(self, low: int, high: int, group: tuple[int, ...], shared: Flips | None) -> IntArray:
+        width = self._drawn(group[0])
+        if shared is None:
+            flips = self._draw(low, high, width, self.question.key_of(group[0]))
+        else:
+            flips = (shared[0][:, :width], shared[1][:, :width])
+            flips = (flips[0], flips[0]) if shared[0] is shared[1] else flips
+        if isinstance(self.question.threat, Bits):
+            return count_labels(self._ask_bits(group[0], flips), self.classes)
+        layout = layout_of(self.question, group[0])
+        nodes = self._nodes(group)
+        size = self._batch_size(layout, flips, nodes)
+        labels, begin = [], 0
+        while begin < high - low:
+            try:
+                labels.append(self._ask(layout, part(flips, begin, begin + size), nodes))
+                begin += size
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error):
+                    raise
+                if size == 1:
+                    raise give_up() from error
+                size //= 2
+                self.budget = size * layout.size(self.question)
+        return count_labels(torch.cat(labels), self.classes)
+
+    def _nodes(self, group: tuple[int, ...]) -> Tensor | None:
+        threat = self.question.threat
+        nodes = threat.nodes if isinstance(threat, Row | AllPairs | Pairs) else None
+        return None if nodes is None else nodes[list(group)].to(self.device)
+
+    def _ask(self, layout: Layout, flips: Flips, nodes: Tensor | None) -> Tensor:
+        """int64[samples, targets]: the labels of these noisy graphs."""
+        return self.classifier.votes(self._answers(self.classifier, layout, flips, nodes))
+
+    def _answers(self, classifier: Classifier, layout: Layout, flips: Flips, nodes: Tensor | None) -> Tensor:
+        """Checked answers [samples, targets, classes] (labels: without the last dimension)."""
+        count = len(flips[0])
+        graph = layout.graph
+        features, repeated = self._constant(graph), self._repeat(graph, count)
+        first_layer = self.first_layer if classifier is self.classifier else FirstLayer(None)
+        with first_layer.known(features, repeated, count):
+            out = classifier.logits(graph, repeated, layout.edges(flips), count)
+        if nodes is None:
+            return out[:, None]
+        return out.view(count, graph.num_nodes, *out.shape[1:])[:, nodes]
+
+    def _constant(self, graph: Graph) -> Tensor | None:
+        """The graph's features on the device, moved there once."""
+        if graph.x is None:
+            return None
+        if self._features is None or self._features[0] is not graph:
+            kind = self.question.dtype if graph.x.is_floating_point() else None
+            self._features = (graph, graph.x.to(device=self.device, dtype=kind))
+        return self._features[1]
+
+    def _repeat(self, graph: Graph, count: int) -> Tensor | None:
+        """The features of `count` copies of the graph; kept while the size stays, since the first layer seldom reads it."""
+        if (x := self._constant(graph)) is None:
+            return None
+        kept = self._repeated
+        if kept is None or kept[0] is not graph or kept[1] != count or kept[2]._version != 0:
+            self._repeated = kept = (graph, count, x.repeat(count, *[1] * (x.ndim - 1)))
+        return kept[2]
+
+    def _ask_bits(self, target: int, flips: Flips) -> Tensor:
+        rows = noisy(self.question.threat.clean(target).to(self.device), flips)
+        size = self.question.batch_size or max(1, 2**22 // max(1, rows.shape[1]))
+        parts = [self.classifier.votes(self.classifier.bits(chunk)) for chunk in rows.split(size)]
+        return torch.cat(parts)[:, None]
+
+    def _batch_size(self, layout: Layout, flips: Flips, nodes: Tensor | None) -> int:
+        """How many noisy graphs go into one call."""
+        if not self.classifier.batched:
+            return 1
+        if self.question.batch_size is not None:
+            return self.question.batch_size
+        drawn, cost = len(flips[0]), layout.size(self.question)
+        if self.budget is None:
+            if drawn <= UNTIMED:
+                return 8 if self.device.type == "cpu" else 64
+            best = fastest(lambda size: self._time(layout, part(flips, 0, size), nodes), self.device, drawn)
+            self.budget = best * cost
+        return max(1, min(drawn, int(self.budget / cost)))
+
+    def _time(self, layout: Layout, flips: Flips, nodes: Tensor | None) -> None:
+        self._ask(layout, flips, nodes)
+
+    def _check(self) -> None:
+        """Refuse an unsound classifier, and find out whether it may be asked about several graphs at once."""
+        soundness.check_modules(self.classifier)
+        with self.classifier.evaluation():
+            if isinstance(self.question.threat, Bits):
+                self._check_bits()
+            else:
+                self._check_graphs()
+
+    def _check_bits(self) -> None:
+        width = self._drawn(0)
+        rows = noisy(
+            self.question.threat.clean(0).to(self.device), self._draw(0, 2, width, self.question.key_of(0))
+        )
+        soundness.check_repeatable(self.classifier, lambda classifier, i: classifier.bits(rows[i : i + 1]))
+
+    def _check_graphs(self) -> None:
+        layout = layout_of(self.question, 0)
+        soundness.check_edge_data(self.classifier, layout.graph)
+        flips = self._draw(0, 2, layout.drawn, self.question.key_of(0))
+        nodes = self._nodes((0,))
+
+        def alone(classifier: Classifier, i: int) -> Tensor:
+            return self._answers(classifier, layout, part(flips, i, i + 1), nodes)
+
+        if self.classifier.style == "dense":
+            self._find_dense_form(alone)
+        first = soundness.check_repeatable(self.classifier, alone)
+        answers = [first, alone(self.classifier, 1)]
+        soundness.check_batching(
+            self.classifier, answers, lambda: self._answers(self.classifier, layout, flips, nodes)
+        )
+
+    def _find_dense_form(self, alone: object) -> None:
+        """A dense module is asked about one graph as [n, F], [n, n] where it takes that, else as a batch of one."""
+        try:
+            alone(self.classifier, 0)  # type: ignore[operator]
+        except Exception:  # whatever a module raises on a shape it does not take
+            self.classifier.one_by_one_form = "stacked"
+
+
+def part(flips: Flips, begin: int, end: int) -> Flips:
+    """The rows begin .. end - 1 of both; still one tensor where they were one."""
+    from_zero, from_one = flips
+    first = from_zero[begin:end]
+    return first, (first if from_one is from_zero else from_one[begin:end])

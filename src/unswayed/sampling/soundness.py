@@ -1,0 +1,123 @@
+"""Refuses classifiers whose votes would not be independent answers of one fixed function, and says why.
+
+A certificate is about a function of the noisy structure alone. Anything else that an answer depends on (what was asked
+before, random numbers of its own, the other graphs in the batch, a cached propagation) makes it worthless.
+"""
+
+import copy
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor, nn
+
+from unswayed.errors import UnsoundModel
+from unswayed.sampling.classifier import Classifier
+from unswayed.sampling.inputs import Graph
+
+TOLERANCE = 1e-4  # of the largest logit: rounding differs between batch shapes, real coupling is far larger
+
+
+def check_modules(classifier: Classifier) -> None:
+    """Refuse cached propagation and batch-norm or dropout that evaluation mode does not switch off."""
+    if not isinstance(classifier.model, nn.Module):
+        return
+    with classifier.evaluation():
+        for name, module in classifier.model.named_modules():
+            if (obstacle := _obstacle(module)) is not None:
+                raise UnsoundModel(f"{name or 'The model'} ({type(module).__name__}) {obstacle}")
+
+
+def _obstacle(module: nn.Module) -> str | None:
+    if getattr(module, "cached", False) is True:
+        return "caches its propagation and would ignore the noise; build it with cached=False."
+    normalises = isinstance(module, nn.modules.batchnorm._BatchNorm)
+    if normalises and (module.training or module.running_mean is None):
+        return "normalises by the statistics of the batch, which couples samples; use running statistics and evaluation mode."
+    if isinstance(module, nn.modules.dropout._DropoutNd) and module.training and module.p > 0:
+        return "stays in training mode after eval(), so its answers are random; do not override train() or eval()."
+    return None
+
+
+def check_edge_data(classifier: Classifier, graph: Graph) -> None:
+    """Refuse edge attributes that the module would use: a new edge has none."""
+    for name in graph.edge_data:
+        if _uses(classifier, name):
+            raise UnsoundModel(
+                f"The data carries {name} and the classifier's forward takes it, but an edge that noise adds has none; "
+                f"remove it from the data or from forward."
+            )
+
+
+def _uses(classifier: Classifier, name: str) -> bool:
+    if getattr(classifier.model, f"supports_{name}", None) is False:  # PyG's models name what they ignore
+        return False
+    if classifier.style == "data":
+        function = getattr(classifier.model, "forward", classifier.model)
+        return name in getattr(getattr(function, "__code__", None), "co_names", ())
+    return name in classifier.names
+
+
+def differs(one: Tensor, other: Tensor) -> bool:
+    """Whether two answers differ by more than rounding."""
+    if not one.is_floating_point():
+        return not bool((one == other).all())
+    if bool((one.isnan() != other.isnan()).any()):
+        return True
+    scale = 1 + float(one.nan_to_num(0, 0, 0).abs().max()) if one.numel() else 1.0
+    both = one.nan_to_num(0, 1e30, -1e30) - other.nan_to_num(0, 1e30, -1e30)
+    return bool((both.abs() > TOLERANCE * scale).any())
+
+
+def check_repeatable(classifier: Classifier, ask: Callable[[Classifier, int], Tensor]) -> Tensor:
+    """The answer to noisy input 0, refused if it changes when asked again or with what was asked in between."""
+    fresh = _copy_of(classifier)
+    first = ask(classifier, 0)
+    if differs(first, ask(classifier, 0)):
+        raise UnsoundModel(
+            "The classifier answered differently to two identical calls; something random is still on "
+            "(for example functional dropout without training=self.training)."
+        )
+    second = ask(classifier, 1)
+    if differs(first, ask(classifier, 0)) or (fresh is not None and differs(second, ask(fresh, 1))):
+        raise UnsoundModel(
+            "The classifier's answer depends on what it was asked before (a cache or other state); remove it."
+        )
+    return first
+
+
+def _copy_of(classifier: Classifier) -> Classifier | None:
+    """The classifier with a deep copy of its module, which no call has touched; None where it cannot be copied."""
+    if not isinstance(classifier.model, nn.Module):
+        return None
+    try:
+        model: Any = copy.deepcopy(classifier.model)
+    except Exception:  # anything a user's module does not let be copied
+        return None
+    twin = copy.copy(classifier)
+    twin.model = model
+    return twin
+
+
+def check_batching(classifier: Classifier, alone: list[Tensor], together: Callable[[], Tensor]) -> None:
+    """Ask one graph at a time from now on if a graph's answer changes with its neighbours in the batch."""
+    import torch
+
+    if not classifier.can_batch:
+        classifier.batched = False
+        return
+    try:
+        coupled = differs(torch.cat(alone), together())
+    except UnsoundModel as error:
+        coupled, reason = True, str(error)
+    except (RuntimeError, IndexError, ValueError, AssertionError, TypeError) as error:
+        coupled, reason = True, f"it failed on a batch: {error}"
+    else:
+        reason = "a graph's output changes with the other graphs in its batch"
+    if coupled:
+        classifier.batched = False
+        warnings.warn(
+            f"The classifier is asked one noisy graph at a time, which is slow: {reason}.",
+            UserWarning,
+            stacklevel=2,
+        )
