@@ -1,0 +1,355 @@
+"""A module's forward as a list of steps whose meaning is known exactly, or `Unsupported` naming the first obstacle.
+
+torch.fx traces the module with message-passing layers as leaves. Every other step must act on each node alone
+(`rowwise`), so the states of the nodes may be computed in any arrangement; a step of depth k sees k hops of structure.
+"""
+
+import inspect
+import operator
+import types
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+import torch.nn.functional as fn
+import torch_geometric.nn as gnn
+from torch import Tensor, fx, nn
+from torch_geometric.nn.aggr import Aggregation
+
+from unswayed.errors import Unsupported
+from unswayed.sampling.engines import rowwise
+from unswayed.sampling.engines.layers import Layer, layer_for
+
+POOLS: dict[Any, str] = {
+    gnn.global_add_pool: "sum",
+    gnn.global_mean_pool: "mean",
+    gnn.global_max_pool: "max",
+    gnn.SumAggregation: "sum",
+    gnn.MeanAggregation: "mean",
+    gnn.MaxAggregation: "max",
+}
+POOL_FUNCTIONS = tuple(f for f in POOLS if isinstance(f, types.FunctionType))
+
+
+@dataclass(frozen=True)
+class Step:
+    """One operation on node states: kind 'input', 'rowwise', 'conv' or 'pool', and the steps whose results it takes."""
+
+    name: str
+    kind: str
+    inputs: tuple[int, ...] = ()
+    run: Callable[..., Tensor] | None = None
+    layer: Layer | None = None
+    pool: str = ""
+    depth: int = 0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a module computes, step by step; `steps[-1]` is its output."""
+
+    steps: tuple[Step, ...]
+    last_use: tuple[int, ...] = field(default=())
+
+    @property
+    def depth(self) -> int:
+        """How many hops of structure the output sees."""
+        return self.steps[-1].depth
+
+    @property
+    def convs(self) -> list[int]:
+        """The positions of the message-passing steps."""
+        return [i for i, step in enumerate(self.steps) if step.kind == "conv"]
+
+    def starts_with(self, module: nn.Module) -> bool:
+        """Whether the input goes into `module` and nowhere else."""
+        return len(self.steps) > 1 and self.steps[1].run is module and self.last_use[0] == 1
+
+    def after(self, place: int) -> "Plan":
+        """The rest of the plan, taking as its input what the step at `place` computes."""
+        rest = [replace(s, inputs=tuple(i - place for i in s.inputs)) for s in self.steps[place + 1 :]]
+        return Plan((Step("input", "input"), *rest), tuple(i - place for i in self.last_use[place:]))
+
+    def evaluate(
+        self, x: Tensor, conv: Callable[[Layer, Tensor], Tensor], pool: Callable[[str, Tensor], Tensor]
+    ) -> Tensor:
+        """The output where `conv` and `pool` say what message passing and readout mean for this arrangement."""
+        values: dict[int, Tensor] = {}
+        for i, step in enumerate(self.steps):
+            inputs = [values[j] for j in step.inputs]
+            if step.layer is not None:
+                values[i] = conv(step.layer, inputs[0])
+            elif step.kind == "pool":
+                values[i] = pool(step.pool, inputs[0])
+            else:
+                values[i] = step.run(*inputs) if step.run else x
+            for j in step.inputs:
+                if self.last_use[j] == i:
+                    values.pop(j, None)
+        return values[len(self.steps) - 1]
+
+
+class _Tracer(fx.Tracer):
+    """Stops at message passing and at every module whose meaning `rowwise` knows."""
+
+    def __init__(self) -> None:
+        super().__init__(autowrap_functions=POOL_FUNCTIONS)
+        self._autowrap_search += [gnn, gnn.pool]
+
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        """Whether the module is one step of the plan."""
+        if isinstance(m, gnn.MessagePassing | Aggregation) or rowwise.known_module(m):
+            return True
+        return m.__module__.startswith("torch.nn") and not isinstance(m, nn.Sequential)
+
+
+def _fixed_arguments(forward: Callable[..., Any]) -> dict[str, Any]:
+    """The arguments of forward beyond the graph, at their defaults."""
+    parameters = list(inspect.signature(forward).parameters.values())
+    required = [p.name for p in parameters if p.default is inspect.Parameter.empty]
+    graph = set(required if len(required) == 1 else [p.name for p in parameters[:2]]) | {"batch"}
+    strange = [p.name for p in parameters if p.name in required and p.name not in graph]
+    if strange or any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
+        raise Unsupported(
+            f"forward takes the argument {(strange or ['*args'])[0]!r}, which no engine can fill in."
+        )
+    return {p.name: p.default for p in parameters if p.name not in graph}
+
+
+def _trace(module: nn.Module, fixed: dict[str, Any]) -> fx.Graph:
+    try:
+        return _Tracer().trace(module, concrete_args=fixed)
+    except Unsupported:
+        raise
+    except Exception as error:  # fx raises whatever the module's own code raises when it meets a proxy
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise Unsupported(f"torch.fx cannot trace {type(module).__name__}: {reason}") from error
+
+
+class _Reader:
+    """Turns an fx graph into steps; knows which fx values are nodes' states, constants, or the structure."""
+
+    def __init__(self, root: nn.Module, graph: fx.Graph, fixed: Collection[str]) -> None:
+        self.root = root
+        names = inspect.signature(root.forward).parameters
+        self.free = {name for name in names if name not in fixed}  # fx renames the fixed ones
+        self.modules = dict(root.named_modules(remove_duplicate=False))
+        self.steps: list[Step] = []
+        self.place: dict[fx.Node, int] = {}
+        self.symbol: dict[Any, str] = {}  # 'data', 'edges', 'batch', 'fixed'
+        self.constant: dict[fx.Node, Tensor] = {}
+        self.nodes = list(graph.nodes)
+
+    def read(self) -> Plan:
+        placeholders = [n for n in self.nodes if n.op == "placeholder" and n.target in self.free]
+        only_data = len([n for n in placeholders if n.target != "batch"]) == 1 and all(
+            user.target is getattr for user in placeholders[0].users
+        )
+        for node in self.nodes:
+            if node.op == "placeholder":
+                self._placeholder(node, node is placeholders[0], only_data)
+            elif node.op == "output":
+                self._output(node.args[0])
+            else:
+                self._operation(node)
+        last = [0] * len(self.steps)
+        for i, step in enumerate(self.steps):
+            for j in step.inputs:
+                last[j] = i
+        return Plan(tuple(self.steps), tuple(last))
+
+    def _placeholder(self, node: fx.Node, first: bool, only_data: bool) -> None:
+        if only_data:
+            self.symbol[node] = "data"
+        elif node.target not in self.free:
+            self.symbol[node] = "fixed"
+        elif node.target == "batch":
+            self.symbol[node] = "batch"
+        elif first:
+            self._add(node, "input")
+        else:
+            self.symbol[node] = "edges"
+
+    def _output(self, value: Any) -> None:
+        if not isinstance(value, fx.Node) or value not in self.place:
+            raise Unsupported("The module's output is not one tensor computed from the nodes' features.")
+        if self.place[value] != len(self.steps) - 1:
+            self.steps.append(
+                Step("output", "rowwise", (self.place[value],), lambda x: x, depth=self._depth(value))
+            )
+
+    def _depth(self, node: fx.Node) -> int:
+        return self.steps[self.place[node]].depth
+
+    def _add(self, node: fx.Node, kind: str, inputs: Sequence[fx.Node] = (), **more: Any) -> None:
+        depth = max((self._depth(i) for i in inputs), default=0) + (kind == "conv")
+        self.place[node] = len(self.steps)
+        self.steps.append(Step(node.name, kind, tuple(self.place[i] for i in inputs), depth=depth, **more))
+
+    def _operation(self, node: fx.Node) -> None:
+        if node.all_input_nodes and all(self.symbol.get(i) == "fixed" for i in node.all_input_nodes):
+            self.symbol[node] = "fixed"  # fx asserts that arguments left at their defaults are not given
+        elif node.op == "get_attr":
+            self._attribute(node)
+        elif node.target is getattr and self.symbol.get(node.args[0]) == "data":
+            self._field(node, str(node.args[1]))
+        elif node.op == "call_module":
+            self._module(node, self.modules[str(node.target)])
+        elif node.target in POOLS:
+            self._pool(node, POOLS[node.target])
+        else:
+            self._function(node)
+
+    def _field(self, node: fx.Node, name: str) -> None:
+        if name == "x":
+            self._add(node, "input")
+        elif name in ("edge_index", "batch"):
+            self.symbol[node] = {"edge_index": "edges", "batch": "batch"}[name]
+        else:
+            self.symbol[node] = f"data.{name}"  # an obstacle only if something uses it
+
+    def _attribute(self, node: fx.Node) -> None:
+        value = operator.attrgetter(str(node.target))(self.root)
+        if not isinstance(value, Tensor) or (value.dim() > 1 and value.numel() != value.shape[-1]):
+            raise Unsupported(
+                f"'{node.target}' is not a vector over features, so it may differ from node to node."
+            )
+        self.constant[node] = value
+
+    def _states(self, node: fx.Node, values: Sequence[Any]) -> list[fx.Node]:
+        for value in values:
+            if value not in self.place:
+                what = self.symbol.get(value, "structure") if isinstance(value, fx.Node) else repr(value)
+                raise Unsupported(f"The step '{node.name}' uses {what}, which is not a state of the nodes.")
+        return list(values)
+
+    def _module(self, node: fx.Node, module: nn.Module) -> None:
+        name = str(node.target)
+        _refuse_hooks(module, name)
+        if isinstance(module, gnn.MessagePassing):
+            return self._conv(node, module, name)
+        if type(module) in POOLS:
+            return self._pool(node, POOLS[type(module)])
+        states = self._states(node, node.args[:1])
+        if (
+            any(value is not None and self.symbol.get(value) != "batch" for value in node.args[1:])
+            or node.kwargs
+        ):
+            raise Unsupported(f"The layer '{name}' is called with more than the nodes' states.")
+        if getattr(module, "inplace", False):
+            self._sole_user(node, states[0])
+        return self._add(node, "rowwise", states, run=rowwise.module_program(module, name))
+
+    def _conv(self, node: fx.Node, module: gnn.MessagePassing, name: str) -> None:
+        arguments = [*node.args[1:], *node.kwargs.values()]
+        edges = [a for a in arguments if a is not None]
+        if len(edges) != 1 or self.symbol.get(edges[0]) != "edges":
+            raise Unsupported(f"The layer '{name}' gets more than node states and edge_index.")
+        states = self._states(node, node.args[:1] or (node.kwargs.get("x"),))
+        self._add(node, "conv", states, layer=layer_for(module, name, trace_rowwise))
+
+    def _pool(self, node: fx.Node, kind: str) -> None:
+        arguments = [a for a in [*node.args[1:], *node.kwargs.values()] if a is not None]
+        if len(arguments) > 1 or any(self.symbol.get(a) != "batch" for a in arguments):
+            raise Unsupported(f"The readout '{node.name}' gets more than node states and batch.")
+        self._add(node, "pool", self._states(node, node.args[:1]), pool=kind)
+
+    def _sole_user(self, node: fx.Node, state: fx.Node) -> None:
+        if len(state.users) > 1 or self.steps[self.place[state]].kind == "input":
+            raise Unsupported(f"The step '{node.name}' writes into a state that is used again.")
+
+    def _function(self, node: fx.Node) -> None:
+        target = node.target
+        if target in rowwise.IN_PLACE and isinstance(node.args[0], fx.Node):
+            self._sole_user(node, self._states(node, node.args[:1])[0])
+        if target in (fn.dropout, torch.dropout):
+            self._dropout(node)
+        elif target in (torch.cat, torch.concat, torch.concatenate):
+            self._cat(node)
+        elif target is fn.linear or target in rowwise.ALONG_FEATURES:
+            self._along(node)
+        elif target in rowwise.POINTWISE or (node.op == "call_method" and target in rowwise.METHODS):
+            known: dict[Any, Any] = rowwise.METHODS if node.op == "call_method" else rowwise.POINTWISE
+            kwargs = {k: v for k, v in node.kwargs.items() if k != "inplace"}
+            if node.kwargs.get("inplace") is True:
+                self._sole_user(node, self._states(node, node.args[:1])[0])
+            self._bound(node, known[target], node.args, kwargs)
+        else:
+            name = target if isinstance(target, str) else getattr(target, "__name__", target)
+            raise Unsupported(f"The step '{node.name}' ({name}) is not known to act on each node alone.")
+
+    def _dropout(self, node: fx.Node) -> None:
+        bound = inspect.signature(fn.dropout).bind(*node.args, **node.kwargs)
+        bound.apply_defaults()
+        rate, training = bound.arguments["p"], bound.arguments["training"]
+        self._add(
+            node, "rowwise", self._states(node, node.args[:1]), run=lambda x: fn.dropout(x, rate, training)
+        )
+
+    def _cat(self, node: fx.Node) -> None:
+        dim = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim", 0)
+        if dim not in (1, -1) or not isinstance(node.args[0], list | tuple):
+            raise Unsupported(
+                f"The step '{node.name}' concatenates along dimension {dim}, not along features."
+            )
+        states = self._states(node, node.args[0])
+        self._add(node, "rowwise", states, run=lambda *tensors: rowwise.concatenate(list(tensors)))
+
+    def _along(self, node: fx.Node) -> None:
+        if node.target is fn.linear:
+            return self._bound(node, fn.linear, node.args, node.kwargs)
+        function = rowwise.ALONG_FEATURES[node.target]
+        bound = inspect.signature(function).bind(*node.args, **node.kwargs).arguments
+        if bound.get("dim", 1 if function is fn.normalize else None) not in (1, -1):
+            raise Unsupported(f"The step '{node.name}' does not run along the features (dim=-1).")
+        kept = {k: v for k, v in bound.items() if k in ("p", "eps")}
+        run = lambda x: function(x, dim=-1, **kept)  # noqa: E731
+        return self._add(node, "rowwise", self._states(node, node.args[:1]), run=run)
+
+    def _bound(
+        self, node: fx.Node, function: Callable[..., Tensor], args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> None:
+        """A step that calls `function` with states in their places and everything else fixed."""
+        states = [a for a in args if isinstance(a, fx.Node) and a not in self.constant]
+        if any(isinstance(v, fx.Node) for v in kwargs.values()):
+            raise Unsupported(f"The step '{node.name}' takes tensors by keyword.")
+        if not states:
+            raise Unsupported(f"The step '{node.name}' does not depend on the nodes.")
+        spots = [self.constant.get(a, a) if isinstance(a, fx.Node) else a for a in args]
+
+        def run(*tensors: Tensor) -> Tensor:
+            given = iter(tensors)
+            return function(*(next(given) if isinstance(s, fx.Node) else s for s in spots), **kwargs)
+
+        self._add(node, "rowwise", self._states(node, states), run=run)
+
+
+def _refuse_hooks(module: nn.Module, name: str) -> None:
+    for part, inner in module.named_modules():
+        if inner._forward_hooks or inner._forward_pre_hooks:
+            raise Unsupported(f"The layer '{'.'.join(filter(None, (name, part)))}' has a forward hook.")
+
+
+def trace_rowwise(module: nn.Module, name: str) -> Plan:
+    """The plan of a module that must act on each node alone, such as the network inside a GINConv."""
+    if rowwise.known_module(module):
+        module = nn.Sequential(module)
+    parameters = list(inspect.signature(module.forward).parameters.values())
+    fixed = {p.name: p.default for p in parameters[1:]}
+    plan = _Reader(module, _trace(module, fixed), fixed).read()
+    if any(step.kind not in ("input", "rowwise") for step in plan.steps):
+        raise Unsupported(f"The network inside '{name}' does not act on each node alone.")
+    return plan
+
+
+def recognise(model: nn.Module) -> Plan:
+    """The plan of a module; what it leaves unsaid about the module is nothing: an unknown step raises Unsupported."""
+    if not isinstance(model, nn.Module):
+        raise Unsupported("Only a torch module can be recognised, not a plain callable.")
+    _refuse_hooks(model, type(model).__name__)
+    wrapped = model if not (isinstance(model, gnn.MessagePassing) or rowwise.known_module(model)) else None
+    if wrapped is None:
+        raise Unsupported(f"A bare {type(model).__name__} is not recognised; wrap it in a module.")
+    fixed = _fixed_arguments(model.forward)
+    return _Reader(model, _trace(model, fixed), fixed).read()

@@ -1,0 +1,179 @@
+"""Operations that act on each node's features alone, so that they may run on any stack of node states.
+
+A name that is not listed here is not known to be row-wise, and the recogniser refuses it: a softmax over nodes or a
+batch norm in training mode would let one node's state leak into another's.
+"""
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as fn
+from torch import Tensor, nn
+from torch_geometric import nn as gnn
+
+from unswayed.errors import Unsupported
+
+POINTWISE_MODULES: tuple[type[nn.Module], ...] = (
+    nn.ReLU,
+    nn.ELU,
+    nn.LeakyReLU,
+    nn.GELU,
+    nn.SiLU,
+    nn.SELU,
+    nn.Tanh,
+    nn.Sigmoid,
+    nn.Softplus,
+    nn.Hardtanh,
+    nn.PReLU,
+    nn.Identity,
+)
+DROPOUTS = (nn.Dropout, nn.AlphaDropout)
+LINEARS = (nn.Linear, gnn.Linear)
+
+# Each maps the operation a model may call to the one that is run, which never writes into its input.
+POINTWISE: dict[Any, Callable[..., Tensor]] = {
+    torch.relu: torch.relu,
+    torch.relu_: torch.relu,
+    fn.relu: torch.relu,
+    fn.relu_: torch.relu,
+    fn.elu: fn.elu,
+    fn.elu_: fn.elu,
+    fn.leaky_relu: fn.leaky_relu,
+    fn.leaky_relu_: fn.leaky_relu,
+    fn.gelu: fn.gelu,
+    fn.silu: fn.silu,
+    fn.selu: fn.selu,
+    fn.softplus: fn.softplus,
+    fn.hardtanh: fn.hardtanh,
+    torch.tanh: torch.tanh,
+    fn.tanh: torch.tanh,
+    torch.sigmoid: torch.sigmoid,
+    fn.sigmoid: torch.sigmoid,
+    torch.exp: torch.exp,
+    torch.neg: torch.neg,
+    torch.add: torch.add,
+    torch.sub: torch.sub,
+    torch.mul: torch.mul,
+    torch.div: torch.div,
+    torch.maximum: torch.maximum,
+    torch.clamp: torch.clamp,
+    operator.add: operator.add,
+    operator.sub: operator.sub,
+    operator.mul: operator.mul,
+    operator.truediv: operator.truediv,
+    operator.neg: operator.neg,
+    operator.iadd: operator.add,
+    operator.isub: operator.sub,
+    operator.imul: operator.mul,
+}
+METHODS: dict[str, Callable[..., Tensor]] = {
+    "relu": torch.relu,
+    "relu_": torch.relu,
+    "tanh": torch.tanh,
+    "sigmoid": torch.sigmoid,
+    "exp": torch.exp,
+    "neg": torch.neg,
+    "add": torch.add,
+    "sub": torch.sub,
+    "mul": torch.mul,
+    "div": torch.div,
+    "clamp": torch.clamp,
+    "contiguous": lambda x: x,
+    "float": lambda x: x,  # the engine's own precision decides
+}
+ALONG_FEATURES: dict[Any, Callable[..., Tensor]] = {
+    fn.log_softmax: fn.log_softmax,
+    fn.softmax: fn.softmax,
+    torch.log_softmax: fn.log_softmax,
+    torch.softmax: fn.softmax,
+    fn.normalize: fn.normalize,
+    "log_softmax": fn.log_softmax,
+    "softmax": fn.softmax,
+}
+IN_PLACE = {
+    torch.relu_,
+    fn.relu_,
+    fn.elu_,
+    fn.leaky_relu_,
+    operator.iadd,
+    operator.isub,
+    operator.imul,
+    "relu_",
+}
+Program = Callable[..., Tensor]
+
+
+def _flat(module: nn.Module) -> Program:
+    """`module` applied to the features of every node of a stack, whatever the stack's leading dimensions."""
+    return lambda x: module(x.reshape(-1, x.shape[-1])).reshape(*x.shape[:-1], -1)
+
+
+def _batch_norm(norm: nn.BatchNorm1d) -> Program:
+    """Batch normalisation with the stored statistics: in training mode, too, since batches of stacks mean nothing."""
+
+    def run(x: Tensor) -> Tensor:
+        flat = x.reshape(-1, x.shape[-1])
+        done = fn.batch_norm(
+            flat, norm.running_mean, norm.running_var, norm.weight, norm.bias, False, 0.0, norm.eps
+        )
+        return done.reshape(x.shape)
+
+    return run
+
+
+def _functional(module: nn.Module) -> Program:
+    """An activation without its `inplace` flag, because a stack of states may be shared."""
+    if type(module) is nn.ReLU:
+        return torch.relu
+    if type(module) is nn.ELU:
+        return lambda x: fn.elu(x, module.alpha)
+    if type(module) is nn.LeakyReLU:
+        return lambda x: fn.leaky_relu(x, module.negative_slope)
+    if getattr(module, "inplace", False):
+        raise Unsupported(f"{type(module).__name__}(inplace=True) is not recognised; use inplace=False.")
+    return module if type(module) is not nn.PReLU else _flat(module)
+
+
+def known_module(module: nn.Module) -> bool:
+    """Whether `module_program` may know this class (its settings are checked there)."""
+    return type(module) in (
+        *POINTWISE_MODULES,
+        *DROPOUTS,
+        *LINEARS,
+        nn.LayerNorm,
+        nn.BatchNorm1d,
+        nn.LogSoftmax,
+        nn.Softmax,
+        gnn.BatchNorm,
+        gnn.LayerNorm,
+    )
+
+
+def module_program(module: Any, name: str) -> Program:
+    """What the module does to a stack of node states; Unsupported if that is not a function of each node alone."""
+    if type(module) is gnn.BatchNorm:
+        module = module.module
+    if type(module) in POINTWISE_MODULES:
+        return _functional(module)
+    program: Program = module
+    if type(module) in (*DROPOUTS, *LINEARS):
+        return program
+    if type(module) is nn.BatchNorm1d and module.running_mean is not None:
+        return _batch_norm(module)
+    if type(module) is nn.LayerNorm and len(module.normalized_shape) == 1:
+        return program
+    if type(module) is gnn.LayerNorm and module.mode == "node":
+        return lambda x: fn.layer_norm(x, (x.shape[-1],), module.weight, module.bias, module.eps)
+    if type(module) in (nn.LogSoftmax, nn.Softmax) and module.dim in (1, -1):
+        along = fn.log_softmax if type(module) is nn.LogSoftmax else fn.softmax
+        return lambda x: along(x, dim=-1)
+    raise Unsupported(f"The layer '{name}' ({module}) is not known to act on each node alone.")
+
+
+def concatenate(tensors: list[Tensor]) -> Tensor:
+    """Concatenation of features, after broadcasting what is the same for all samples or targets."""
+    lead = torch.Size(np.broadcast_shapes(*(t.shape[:-1] for t in tensors)))
+    return torch.cat([t.expand(*lead, t.shape[-1]) for t in tensors], dim=-1)

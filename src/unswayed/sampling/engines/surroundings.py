@@ -1,0 +1,83 @@
+"""The clean graph around the targets, as tensors that every layer's row form needs."""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import FunctionCtx
+
+
+def _csr(rows: Tensor, columns: Tensor, n: int, dtype: torch.dtype) -> Tensor:
+    order = torch.argsort(rows * n + columns)
+    starts = torch.zeros(n + 1, dtype=torch.int64, device=rows.device)
+    starts[1:] = torch.bincount(rows, minlength=n).cumsum(0)
+    ones = torch.ones(rows.numel(), dtype=dtype, device=rows.device)
+    with warnings.catch_warnings():  # torch announces that compressed sparse tensors are in beta
+        warnings.simplefilter("ignore")
+        return torch.sparse_csr_tensor(starts, columns[order], ones, (n, n))
+
+
+class _Symmetric(torch.autograd.Function):
+    """A symmetric sparse matrix times a dense one; its gradient is the same product."""
+
+    @staticmethod
+    def forward(ctx: FunctionCtx, matrix: Tensor, dense: Tensor) -> Tensor:
+        ctx.save_for_backward(matrix)
+        return matrix @ dense
+
+    @staticmethod
+    def backward(ctx: Any, *grad: Tensor) -> tuple[None, Tensor]:
+        (matrix,) = ctx.saved_tensors
+        return None, matrix @ grad[0].contiguous()
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """An undirected graph without its self-loops, which are kept apart because no noise touches them."""
+
+    edge_index: Tensor
+    adjacency: Tensor
+    degree: Tensor
+    loops: Tensor
+
+    @classmethod
+    def of(
+        cls, edge_index: Tensor, n: int, dtype: torch.dtype, device: str | torch.device = "cpu"
+    ) -> "Surroundings":
+        """From an edge_index with both directions of every edge, each once."""
+        edge_index = edge_index.to(device)
+        rows, columns = edge_index
+        own = rows == columns
+        loops = torch.bincount(rows[own], minlength=n).to(dtype)
+        rows, columns = rows[~own], columns[~own]
+        degree = torch.bincount(rows, minlength=n).to(dtype)
+        return cls(torch.stack([rows, columns]), _csr(rows, columns, n, dtype), degree, loops)
+
+    @property
+    def n(self) -> int:
+        """The number of nodes."""
+        return self.degree.numel()
+
+    def spread(self, z: Tensor) -> Tensor:
+        """Row v of the result is the sum of z over v's neighbours; z is [n, anything]."""
+        product: Tensor = _Symmetric.apply(self.adjacency, z.reshape(self.n, -1))  # type: ignore[no-untyped-call]
+        return product.reshape(z.shape)
+
+    def adjacent(self, nodes: Tensor) -> Tensor:
+        """bool[B, n]: the clean row of each of the nodes."""
+        rows, columns = self.edges_of(nodes)
+        out = torch.zeros((nodes.numel(), self.n), dtype=torch.bool, device=nodes.device)
+        out[rows, columns] = True
+        return out
+
+    def edges_of(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
+        """(which of `nodes`, neighbour) for every edge at one of them."""
+        starts = self.adjacency.crow_indices()
+        first, count = starts[nodes], starts[nodes + 1] - starts[nodes]
+        rows = torch.repeat_interleave(torch.arange(nodes.numel(), device=nodes.device), count)
+        within = torch.arange(rows.numel(), device=nodes.device) - torch.repeat_interleave(
+            count.cumsum(0) - count, count
+        )
+        return rows, self.adjacency.col_indices()[first[rows] + within]
