@@ -145,8 +145,9 @@ class Classifier:
             raise UnsoundModel(
                 f"The classifier returned shape {tuple(out.shape)} of {out.dtype} where {wanted} (or as many whole-number labels) were expected."
             )
-        self._check_classes(out)
-        return out
+        answer: Tensor = out
+        self._check_classes(answer)
+        return answer
 
     def _named(self, out: Any) -> Tensor:
         """Labels of a scikit-learn classifier as positions in its `classes_`."""
@@ -179,7 +180,8 @@ class Classifier:
         """int64 labels from checked answers of any leading shape; rows with a NaN logit become -1."""
         if not out.is_floating_point():
             return out.long()
-        return out.argmax(dim=-1).masked_fill(out.isnan().any(dim=-1), -1)
+        labels: Tensor = out.argmax(dim=-1).masked_fill(out.isnan().any(dim=-1), -1)
+        return labels
 
     @contextmanager
     def evaluation(self) -> Iterator[None]:

@@ -6,11 +6,15 @@ from typing import Any
 import torch
 
 from unswayed.errors import InputError
+from unswayed.sampling.sparse import NAME as SPARSE
+from unswayed.sampling.stream import NAME as DENSE
 from unswayed.sampling.stream import Stream
-from unswayed.sampling.threat import Threat
+from unswayed.sampling.threat import AllPairs, Threat
 from unswayed.theory.noise import Noise
 
 ENGINES = ("auto", "generic", "fast")
+DRAWS = ("auto", "dense", "sparse")
+SPARSE_BELOW = 1 / 16  # where one word a drawn entry, and the bookkeeping, cost less than one word an entry
 
 
 @dataclass(frozen=True)
@@ -28,7 +32,8 @@ class Question:
 
     `shared` draws one noise for all targets; each target's guarantee, and the union bound over targets, are the same as
     with separate noise. `classes` is None until the classifier's output columns are known. `dtype` None keeps the
-    model's own.
+    model's own. `draws` says which stream of the same law is used: "dense" draws a word for every entry, "sparse" only
+    for what changes (nodes of a whole graph with noise shared by all of them), "auto" the cheaper one.
     """
 
     model: Any
@@ -42,6 +47,7 @@ class Question:
     engine: str = "auto"
     batch_size: int | None = None
     dtype: torch.dtype | None = None
+    draws: str = "auto"
 
     def __post_init__(self) -> None:
         if not isinstance(self.threat, Threat):
@@ -56,7 +62,28 @@ class Question:
             raise InputError(f"batch_size must be a whole number from 1 up, not {self.batch_size!r}.")
         if self.classes is not None and (not isinstance(self.classes, int) or self.classes < 2):
             raise InputError(f"classes must be a whole number from 2 up, not {self.classes!r}.")
+        if self.draws not in DRAWS:
+            raise InputError(f"draws must be one of {', '.join(DRAWS)}, not {self.draws!r}.")
+        if self.draws == "sparse" and not self._one_graph_for_all:
+            raise InputError(
+                "Sparse draws are for AllPairs(data, nodes) with shared noise; use draws='dense'."
+            )
         _ = self.stream
+
+    @property
+    def _one_graph_for_all(self) -> bool:
+        return isinstance(self.threat, AllPairs) and self.threat.nodes is not None and self.shared
+
+    @property
+    def sparse(self) -> bool:
+        """Whether only the entries that change are drawn."""
+        cheap = self._one_graph_for_all and self.noise.p_add < SPARSE_BELOW
+        return self.draws == "sparse" or (self.draws == "auto" and cheap)
+
+    @property
+    def stream_name(self) -> str:
+        """Which stream's words decide the votes; votes of different streams never add."""
+        return SPARSE if self.sparse else DENSE
 
     @property
     def stream(self) -> Stream:

@@ -149,20 +149,16 @@ class Stream:
         self, quads: range, columns: range, target: int | None, device: torch.device
     ) -> tuple[Any, ...]:
         """The four lanes for these quadruples of samples (rows) and entries (columns)."""
-        c2, c3 = self.counter_tail(target)
-        if (
-            device.type == "cpu"
-        ):  # numpy's uint64 arithmetic is about twice as fast as torch's int64 on one core
-            entry = np.arange(columns.start, columns.stop, dtype=np.uint64)[None, :]
-            sample = np.arange(quads.start, quads.stop, dtype=np.uint64)[:, None]
-            tail = np.array([[[c2]], [[c3]]], dtype=np.uint64)
-            return philox((entry, sample, tail[0], tail[1]), self.key)
+        tail = self.counter_tail(target)
+        if device.type == "cpu":
+            # numpy's uint64 arithmetic is about twice as fast as torch's int64 on one core
+            entry, sample = (np.arange(span.start, span.stop, dtype=np.uint64) for span in (columns, quads))
+            parts = [np.full((1, 1), part, dtype=np.uint64) for part in tail]
+            return philox((entry[None, :], sample[:, None], parts[0], parts[1]), self.key)
         options: dict[str, Any] = {"dtype": torch.int64, "device": device}
-        entry = torch.arange(columns.start, columns.stop, **options)[None, :]
-        sample = torch.arange(quads.start, quads.stop, **options)[:, None]
-        return philox(
-            (entry, sample, torch.full((1, 1), c2, **options), torch.full((1, 1), c3, **options)), self.key
-        )
+        where, when = (torch.arange(span.start, span.stop, **options) for span in (columns, quads))
+        rest = [torch.full((1, 1), part, **options) for part in tail]
+        return philox((where[None, :], when[:, None], rest[0], rest[1]), self.key)
 
 
 def _kept(

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from unswayed.sampling.inputs import Graph, pair_entries
 from unswayed.sampling.question import Question
+from unswayed.sampling.sparse_graphs import SparseLayout
 from unswayed.sampling.threat import AllPairs, Pairs, Row
 
 
@@ -60,9 +61,11 @@ class Layout:
         return self.graph.num_nodes + self.constant.shape[1] + 2 * expected
 
 
-def layout_of(question: Question, target: int) -> Layout:
+def layout_of(question: Question, target: int) -> Layout | SparseLayout:
     """The layout of the graph that votes for the target at this position, on the question's device."""
     threat = question.threat
+    if question.sparse:
+        return SparseLayout.of(question)
     if isinstance(threat, Row):
         layout = _row_layout(threat, target)
     else:

@@ -4,6 +4,7 @@ Each threat turns its input into structure vectors of zeros and ones. Everything
 training nodes) is constant, and nothing is promised if it changes.
 """
 
+import hashlib
 from typing import Any, ClassVar
 
 import numpy as np
@@ -48,8 +49,6 @@ class Threat:
 
 def update_digest(name: str, value: Tensor) -> str:
     """sha256 of one named tensor."""
-    import hashlib
-
     hashed = hashlib.sha256()
     update_hash(hashed, name, value)
     return hashed.hexdigest()
@@ -126,8 +125,6 @@ class AllPairs(Threat):
 
     def digests(self) -> dict[str, str]:
         """One hash over all graphs."""
-        import hashlib
-
         joined = "".join(graph.digest() for graph in self.graphs)
         return {"graph": hashlib.sha256(joined.encode()).hexdigest()}
 
@@ -206,7 +203,8 @@ def to_data(graph: Graph) -> Any:
 
 def read_nodes(nodes: Any, num_nodes: int) -> Tensor:
     """int64[targets] from whole numbers or a boolean mask over all nodes; order is kept."""
-    chosen = torch.atleast_1d(torch.as_tensor(nodes).detach().cpu())
+    chosen: Tensor = torch.as_tensor(nodes).detach().cpu()
+    chosen = chosen[None] if chosen.ndim == 0 else chosen
     if chosen.dtype == torch.bool:
         if chosen.shape != (num_nodes,):
             raise InputError(f"A mask over nodes needs length {num_nodes}, not {tuple(chosen.shape)}.")

@@ -31,7 +31,7 @@ class FirstLayer:
             self.products, self.features = {}, features
         try:
             for layer in self.layers:
-                layer.forward = self._shortcut(layer, repeated, count)  # type: ignore[method-assign]
+                layer.forward = self._shortcut(layer, repeated, count)
             yield
         finally:
             for layer in self.layers:

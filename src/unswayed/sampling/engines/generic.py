@@ -14,6 +14,7 @@ from unswayed.sampling.engines.batching import fastest, give_up, is_out_of_memor
 from unswayed.sampling.engines.firstlayer import FirstLayer
 from unswayed.sampling.inputs import Graph
 from unswayed.sampling.question import Question
+from unswayed.sampling.sparse_graphs import SparseLayout, sample_numbers
 from unswayed.sampling.structures import Layout, count_labels, groups_of, layout_of, noisy
 from unswayed.sampling.threat import AllPairs, Bits, Pairs, Row
 
@@ -21,6 +22,7 @@ IntArray = npt.NDArray[np.int64]
 Flips = tuple[Tensor, Tensor]
 
 SPAN = 2**26  # bits of noise held at a time
+SPARSE_SPAN = 2**12  # samples whose numbers stand for noise that is drawn batch by batch
 UNTIMED = 32  # samples up to which finding a batch size costs more than it saves
 
 
@@ -60,18 +62,22 @@ class GenericEngine:
         return counts
 
     def _spans(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        widest = int(self.question.threat.entries.max()) + 1
+        widest = SPAN // SPARSE_SPAN if self.question.sparse else int(self.question.threat.entries.max()) + 1
         step = max(4, SPAN // widest // 4 * 4)
         for low in range(start, stop, step):
             yield low, min(low + step, stop)
 
     def _drawn(self, target: int) -> int:
-        """Words a sample takes: a row draws one for the target itself too."""
+        """Words a sample takes: a row draws one for the target itself too; a sparse sample is drawn later."""
         threat = self.question.threat
+        if self.question.sparse:
+            return 1
         return int(threat.entries[target]) + isinstance(threat, Row)
 
     def _draw(self, low: int, high: int, entries: int, key: int | None) -> Flips:
         question = self.question
+        if question.sparse:
+            return sample_numbers(low, high)
         return question.stream.flips(low, high, entries, question.noise, target=key, device=self.device)
 
     def _count_group(self, low: int, high: int, group: tuple[int, ...], shared: Flips | None) -> IntArray:
@@ -105,11 +111,13 @@ class GenericEngine:
         nodes = threat.nodes if isinstance(threat, Row | AllPairs | Pairs) else None
         return None if nodes is None else nodes[list(group)].to(self.device)
 
-    def _ask(self, layout: Layout, flips: Flips, nodes: Tensor | None) -> Tensor:
+    def _ask(self, layout: Layout | SparseLayout, flips: Flips, nodes: Tensor | None) -> Tensor:
         """int64[samples, targets]: the labels of these noisy graphs."""
         return self.classifier.votes(self._answers(self.classifier, layout, flips, nodes))
 
-    def _answers(self, classifier: Classifier, layout: Layout, flips: Flips, nodes: Tensor | None) -> Tensor:
+    def _answers(
+        self, classifier: Classifier, layout: Layout | SparseLayout, flips: Flips, nodes: Tensor | None
+    ) -> Tensor:
         """Checked answers [samples, targets, classes] (labels: without the last dimension)."""
         count = len(flips[0])
         graph = layout.graph
@@ -142,10 +150,10 @@ class GenericEngine:
     def _ask_bits(self, target: int, flips: Flips) -> Tensor:
         rows = noisy(self.question.threat.clean(target).to(self.device), flips)
         size = self.question.batch_size or max(1, 2**22 // max(1, rows.shape[1]))
-        parts = [self.classifier.votes(self.classifier.bits(chunk)) for chunk in rows.split(size)]
+        parts = [self.classifier.votes(self.classifier.bits(chunk)) for chunk in torch.split(rows, size)]
         return torch.cat(parts)[:, None]
 
-    def _batch_size(self, layout: Layout, flips: Flips, nodes: Tensor | None) -> int:
+    def _batch_size(self, layout: Layout | SparseLayout, flips: Flips, nodes: Tensor | None) -> int:
         """How many noisy graphs go into one call."""
         if not self.classifier.batched:
             return 1
@@ -159,7 +167,7 @@ class GenericEngine:
             self.budget = best * cost
         return max(1, min(drawn, int(self.budget / cost)))
 
-    def _time(self, layout: Layout, flips: Flips, nodes: Tensor | None) -> None:
+    def _time(self, layout: Layout | SparseLayout, flips: Flips, nodes: Tensor | None) -> None:
         self._ask(layout, flips, nodes)
 
     def _check(self) -> None:

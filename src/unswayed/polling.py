@@ -1,0 +1,217 @@
+"""The one loop: threat + noise + classifier + runner + store → Votes."""
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from unswayed.errors import InputError, StoreError
+from unswayed.runners import Block, Runner, SerialRunner
+from unswayed.sampling import stream
+from unswayed.sampling.digest import describe_model
+from unswayed.sampling.question import Question
+from unswayed.sampling.threat import Threat
+from unswayed.store import Store
+from unswayed.theory.noise import Noise
+from unswayed.votes import Votes
+
+BLOCK = 1000  # sample numbers counted, stored and resumed together
+SAVE_EVERY = 1.0  # seconds between writes of the store, at least
+
+
+class Advance(Protocol):
+    """Told after each block how many answers it brought."""
+
+    def __call__(self, answers: int) -> None:
+        """Move on by this many answers."""
+
+
+def poll(
+    model: Any,
+    threat: Threat,
+    noise: Noise,
+    *,
+    samples: int = 10_000,
+    seed: int = 0,
+    device: str | None = None,
+    engine: str = "auto",
+    runner: Runner | None = None,
+    store: str | os.PathLike[str] | None = None,
+    progress: bool | None = None,
+    classes: int | None = None,
+    batch_size: int | None = None,
+    shared: bool = True,
+    purpose: str = "certify",
+) -> Votes:
+    """The votes of sample numbers 0 .. samples - 1: the same for every batch size, device, runner and interruption.
+
+    `model` is a torch module `forward(x, edge_index[, batch])`, `forward(data)` or `forward(x, adj)`, a callable, or for
+    `Bits` anything with `predict`. `device` defaults to the model's own. `engine` is "auto", "generic" or "fast".
+    With `store`, every counted block is kept in that folder and a later call draws only what is missing. `progress` None
+    shows a bar on a terminal only. `classes` is needed where the classifier answers labels instead of logits. `shared`
+    draws one noise for all targets, which leaves each target's guarantee as it is. `purpose` separates the noise that
+    trains or selects a model from the noise that certifies it.
+    """
+    samples = _whole(samples, "samples")
+    question = Question(
+        model=model,
+        threat=threat,
+        noise=noise,
+        seed=seed,
+        purpose=purpose,
+        shared=bool(shared),
+        classes=classes,
+        device=device or device_of(model),
+        engine=engine,
+        batch_size=batch_size,
+    )
+    settings = describe(question)
+    kept = Store(store) if store is not None else None
+    if kept is not None:
+        kept.open({**settings, "noise": noise.to_dict()})
+    ledger = Ledger(question, settings, kept, kept.votes() if kept is not None else None)
+    todo = missing(ledger.votes, samples)
+    with bar(progress, sum(block.stop - block.start for block in todo) * len(threat)) as advance:
+        ledger.fill(runner or SerialRunner(), todo, advance)
+    return ledger.first(samples)
+
+
+def describe(question: Question) -> dict[str, Any]:
+    """What was asked, JSON-ready: votes join, and stores resume, only where this is equal."""
+    return {
+        "model": describe_model(question.model),
+        "threat": question.threat.describe(),
+        "seed": question.stream.seed,
+        "purpose": question.purpose,
+        "shared": question.shared,
+        "stream": stream.NAME,
+    }
+
+
+def device_of(model: Any) -> str:
+    """Where the model's parameters lie; the CPU where it has none."""
+    parameters = getattr(model, "parameters", None)
+    first = next(iter(parameters()), None) if callable(parameters) else None
+    return str(getattr(first, "device", "cpu"))
+
+
+def missing(votes: Votes | None, samples: int) -> list[Block]:
+    """The blocks still to be counted, so that sample numbers 0 .. samples - 1 are all covered and none twice.
+
+    Blocks lie on the grid of `BLOCK`; of a stored block that straddles `samples` the first part is drawn again.
+    """
+    done = [] if votes is None else sorted(zip(votes.starts.tolist(), votes.stops.tolist(), strict=True))
+    blocks, at = [], 0
+    for start, stop in [*((a, b) for a, b in done if b <= samples), (samples, samples)]:
+        while at < start:
+            edge = min(start, (at // BLOCK + 1) * BLOCK)
+            blocks.append(Block(at, edge))
+            at = edge
+        at = max(at, stop)
+    return blocks
+
+
+@dataclass
+class Ledger:
+    """The votes counted so far, in memory and, where there is a store, on disk."""
+
+    question: Question
+    settings: dict[str, Any]
+    store: Store | None
+    votes: Votes | None
+    redrawn: Votes | None = None  # the first part of a stored block; the store keeps the whole one
+
+    def __post_init__(self) -> None:
+        classes = self.question.classes
+        if self.votes is not None and classes is not None and self.votes.classes != classes:
+            raise StoreError(
+                f"The stored votes have {self.votes.classes} classes, but classes={classes} was given."
+            )
+
+    def fill(self, runner: Runner, blocks: list[Block], advance: Advance) -> None:
+        """Count these blocks; whatever stops it, what was counted is in the store."""
+        saved = time.monotonic()
+        try:
+            for block, counts in runner.run(self.question, blocks):
+                self.add(block, counts)
+                advance((block.stop - block.start) * len(self.question.threat))
+                if time.monotonic() - saved > SAVE_EVERY:
+                    self.save()
+                    saved = time.monotonic()
+        finally:
+            if blocks:
+                self.save()
+
+    def add(self, block: Block, counts: npt.NDArray[np.int64]) -> None:
+        """Join one block's counts to the votes."""
+        threat = self.question.threat
+        fresh = Votes(
+            blocks=counts[None],
+            starts=np.array([block.start]),
+            stops=np.array([block.stop]),
+            noise=self.question.noise,
+            entries=threat.entries,
+            ones=threat.ones,
+            targets=threat.targets,
+            provenance={**self.settings, "classes": int(counts.shape[1])},
+        )
+        if self.votes is None:
+            self.votes = fresh
+        elif np.any((self.votes.starts < block.stop) & (self.votes.stops > block.start)):
+            self.redrawn = fresh
+        else:
+            self.votes = self.votes + fresh
+
+    def first(self, samples: int) -> Votes:
+        """The votes of sample numbers 0 .. samples - 1."""
+        votes = self.votes
+        assert votes is not None
+        assert votes.polled is not None
+        keep = votes.stops <= samples
+        kept = replace(
+            votes,
+            blocks=votes.blocks[keep],
+            starts=votes.starts[keep],
+            stops=votes.stops[keep],
+            polled=votes.polled[keep],
+        )
+        return (kept if self.redrawn is None else kept + self.redrawn).first(samples)
+
+    def save(self) -> None:
+        """Write the votes to the store, if there are both."""
+        if self.store is not None and self.votes is not None:
+            self.store.save(self.votes)
+
+
+@contextmanager
+def bar(progress: bool | None, answers: int) -> Iterator[Advance]:
+    """A progress bar with rate and time left on standard error; silent unless wanted or on a terminal."""
+    if not answers or progress is False or (progress is None and not sys.stderr.isatty()):
+        yield lambda answers: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    speed = TextColumn("{task.fields[rate]}/s")
+    columns = (TextColumn("polling"), BarColumn(), MofNCompleteColumn(), speed, TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task("polling", total=answers, rate="–")
+
+        def advance(answers: int) -> None:
+            shown.advance(task, answers)
+            speed = shown.tasks[0].speed
+            shown.update(task, rate="–" if speed is None else f"{speed:,.0f}")
+
+        yield advance
+
+
+def _whole(value: Any, name: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise InputError(f"{name} must be a whole number from 1 up, not {value!r}.")
+    return int(value)

@@ -1,0 +1,123 @@
+"""A run on disk: one folder with settings.json and votes.npz, whole at every moment.
+
+Both files are written beside and renamed over the old ones, so a crash, a kill or a copy taken while running finds complete
+files; at worst the votes of the last blocks are missing and are drawn again.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from unswayed.errors import StoreError, WorldError
+from unswayed.votes import Votes, write_atomically
+
+FORMAT = 1
+SETTINGS = "settings.json"
+VOTES = "votes.npz"
+
+
+class Store:
+    """One stored run; opening it with other settings than it was made with is refused by name."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+
+    def open(self, settings: dict[str, Any]) -> None:
+        """Create the folder for these settings, or check that it was made with the same ones."""
+        settings = json.loads(json.dumps({"format": FORMAT, **settings}))
+        if (self.path / SETTINGS).exists():
+            if (unlike := difference(self.settings(), settings)) is not None:
+                raise StoreError(
+                    f"The store {self.path} was made with another {unlike}; use a new folder for this run."
+                )
+            return
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise WorldError(
+                f"The store {self.path} could not be created: {error.strerror or error}."
+            ) from error
+        if (self.path / VOTES).exists():
+            raise StoreError(f"The folder {self.path} holds votes without settings; it is no complete store.")
+        write_atomically(
+            self.path / SETTINGS, json.dumps(settings, indent=2, sort_keys=True).encode() + b"\n"
+        )
+
+    def settings(self) -> dict[str, Any]:
+        """What the run asks; refused where the file is damaged or missing."""
+        path = self.path / SETTINGS
+        try:
+            settings = json.loads(path.read_bytes())
+        except FileNotFoundError as error:
+            raise StoreError(f"{self.path} is no store: it has no {SETTINGS}.") from error
+        except OSError as error:
+            raise WorldError(f"{path} could not be read: {error.strerror or error}.") from error
+        except ValueError as error:
+            raise StoreError(f"{path} is damaged: it is not JSON.") from error
+        if not isinstance(settings, dict) or settings.get("format") != FORMAT:
+            raise StoreError(f"{path} is not a settings file that this version reads.")
+        return settings
+
+    def votes(self) -> Votes | None:
+        """What has been counted so far; None before the first block."""
+        path = self.path / VOTES
+        return Votes.load(path) if path.exists() else None
+
+    def save(self, votes: Votes) -> None:
+        """Replace the stored votes, atomically."""
+        votes.save(self.path / VOTES)
+
+
+WORDS = {
+    "model": "model",
+    "noise": "noise",
+    "threat": "threat",
+    "seed": "seed",
+    "classes": "number of classes",
+}
+
+
+def difference(stored: dict[str, Any], asked: dict[str, Any]) -> str | None:
+    """The first setting that differs, in words; None when all are equal."""
+    for name in [*WORDS, *sorted(set(stored) | set(asked))]:
+        if stored.get(name) == asked.get(name):
+            continue
+        if name == "threat" and isinstance(stored.get(name), dict):
+            return _threat_difference(stored[name], asked[name])
+        shown = f" ({_short(stored.get(name))}, now {_short(asked.get(name))})"
+        return WORDS.get(name, name) + shown
+    return None
+
+
+def _threat_difference(stored: dict[str, Any], asked: dict[str, Any]) -> str:
+    if stored.get("kind") != asked.get("kind"):
+        return f"threat ({stored.get('kind')}, now {asked.get('kind')})"
+    words = {
+        "targets": "list of targets",
+        "number": "number of targets",
+        "pairs": "list of pairs",
+        "bits": "matrix of bits",
+    }
+    unlike = [key for key in asked if stored.get(key) != asked[key]]
+    return words.get(unlike[0], unlike[0]) if unlike else "threat"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, dict):
+        inner = {
+            k: v[:8] if isinstance(v, str) and len(v) == 64 else v for k, v in value.items() if k != "covers"
+        }
+        return ", ".join(f"{key} {item}" for key, item in inner.items())
+    return str(value)
+
+
+def load(path: str | os.PathLike[str]) -> Votes:
+    """The votes in a vote file, or in the folder of a stored run."""
+    if not Path(path).is_dir():
+        return Votes.load(path)
+    store = Store(path)
+    store.settings()
+    if (votes := store.votes()) is None:
+        raise StoreError(f"The store {path} has no votes yet.")
+    return votes
