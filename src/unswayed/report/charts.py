@@ -3,13 +3,18 @@
 from html import escape
 
 import numpy as np
+import numpy.typing as npt
 
-from unswayed.report.summary import Summary, nice_sizes
+from unswayed.report.summary import Summary
 from unswayed.report.words import percent, plural
 from unswayed.theory.noise import AddDelete
 
 WIDTH, HEIGHT = 440, 270
 LEFT, RIGHT, TOP, BOTTOM = 46, 14, 16, 46
+HATCH = (
+    '<defs><pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+    '<rect width="3.4" height="6" class="ink"/></pattern></defs>'
+)
 
 
 def _x(place: float, last: float) -> float:
@@ -81,10 +86,18 @@ def curve(summary: Summary) -> str:
 
 def _size_axis(last: int) -> list[str]:
     parts = [
-        _text(_x(size, last), HEIGHT - BOTTOM + 17, str(size), "tick mid") for size in nice_sizes(last, 8)
+        _text(_x(size, last), HEIGHT - BOTTOM + 17, str(size), "tick mid")
+        for size in range(0, last + 1, _round_step(last))
     ]
     parts.append(_text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8, "attack size k (changes)", "axis mid"))
     return parts
+
+
+def _round_step(last: int, most: int = 8) -> int:
+    """The smallest of 1, 2, 5, 10, 20 … that cuts 0..last into at most `most` pieces."""
+    return next(
+        unit * 10**power for power in range(12) for unit in (1, 2, 5) if last <= most * unit * 10**power
+    )
 
 
 def bins(summary: Summary, most: int = 26) -> list[tuple[str, int, int]]:
@@ -104,7 +117,7 @@ def histogram(summary: Summary) -> str:
     """How many targets have each K; where the truth is known, wrong labels are hatched on top of right ones."""
     size, right, bars = summary.certs.size, summary.right, bins(summary)
     tall = max(int(((size >= low) & (size <= high)).sum()) for _, low, high in bars)
-    body = _count_axis(tall)
+    body = [HATCH, *_count_axis(tall)]
     step = (WIDTH - LEFT - RIGHT) / len(bars)
     for place, (name, low, high) in enumerate(bars):
         inside = (size >= low) & (size <= high)
@@ -135,9 +148,7 @@ def _bar(x: float, wide: float, base: int, count: int, tall: int, kind: str) -> 
 
 
 def _count_axis(tall: int) -> list[str]:
-    rough = max(tall / 4, 1)
-    power = 10 ** int(np.log10(rough))
-    step = next(power * unit for unit in (1, 2, 5, 10) if power * unit >= rough)
+    step = _round_step(tall, 4)
     parts = []
     for count in range(0, tall + 1, step):
         y = _y(count / tall)
@@ -180,7 +191,7 @@ def _ink(share: float) -> str:
     return "tick mid on-dark" if share > 0.5 else "tick mid"
 
 
-def _grid(summary: Summary, most: int) -> np.ndarray:
+def _grid(summary: Summary, most: int) -> npt.NDArray[np.float64]:
     """Shares for additions × deletions, cut after the first empty row and column; each pair of bounds asked once."""
     certs = summary.certs
     cells = certs.grid(most, most) & summary.right[:, None, None]

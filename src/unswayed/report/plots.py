@@ -85,7 +85,7 @@ def _axes(ax: "Axes | None") -> "Axes":
     if ax is not None:
         return ax
     try:
-        from matplotlib import pyplot  # noqa: PLC0415  a second of import that only figures need
+        from matplotlib import pyplot
     except ImportError as error:
         raise InputError("Plots need matplotlib: pip install 'unswayed[report]'.") from error
     _, axes = pyplot.subplots(figsize=(4.8, 3.2), layout="constrained")
@@ -93,7 +93,7 @@ def _axes(ax: "Axes | None") -> "Axes":
 
 
 def _finish(axes: "Axes", what: str) -> "Axes":
-    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415
+    from matplotlib.ticker import MaxNLocator
 
     axes.set_xlabel("perturbation size k")
     axes.set_ylabel(what)

@@ -63,6 +63,7 @@ class Summary:
     class_names: tuple[str, ...] = ()
     command: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
+    of_nodes: bool = False  # targets are nodes of one graph although the attacker may touch all of it
 
     @property
     def threat(self) -> str:
@@ -74,8 +75,7 @@ class Summary:
     @property
     def unit(self) -> str:
         """What one target is called."""
-        about = self.certs.votes.provenance.get("threat")
-        if self.threat == "all-pairs" and isinstance(about, Mapping) and about.get("task") == "node":
+        if self.threat == "all-pairs" and self.of_nodes:
             return "node"
         return WORDS[self.threat][0]
 
@@ -204,6 +204,7 @@ def summarise(
         class_names=tuple(map(str, class_names)) if class_names is not None else (),
         command=command,
         settings={str(name): str(value) for name, value in (settings or {}).items()},
+        of_nodes=data is not None and not isinstance(data, Sequence),
     )
 
 

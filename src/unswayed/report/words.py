@@ -55,7 +55,8 @@ def verdict(summary: Summary) -> str:
     reach = summary.beats_floor_to
     if reach is None or summary.floor is None:
         return text
-    floor = f"A model that never looks at the structure ({summary.floor_name}) is right on {percent(summary.floor)}, whatever the attacker does"
+    named = "" if summary.floor_name == "structure-free model" else f"({summary.floor_name}) "
+    floor = f"A model that never looks at the structure {named}is right on {percent(summary.floor)}, whatever the attacker does"
     if reach < 0:
         return f"{text} {floor}: more than is proven here at any size, so under this attack the structure costs more than it brings."
     upto = (

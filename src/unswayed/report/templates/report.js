@@ -37,7 +37,7 @@
   }
   for (const [title] of filters) $("filter").append(make("option", title));
 
-  let sortBy = null, rising = true, shown = 50, chosen = 0, rows = [];
+  let sortBy = null, rising = true, shown = 25, chosen = 0, rows = [];
   const haystack = Array.from({length: total}, (_, i) =>
     [name(i), label(data.label[i]), data.truth ? label(data.truth[i]) : ""].join(" ").toLowerCase());
 
@@ -114,8 +114,8 @@
     const next = step && line && (step > 0 ? line.nextElementSibling : line.previousElementSibling);
     if (next) { event.preventDefault(); next.querySelector("button").focus(); }
   });
-  $("search").addEventListener("input", () => { shown = 50; select(); });
-  $("filter").addEventListener("change", () => { shown = 50; select(); });
+  $("search").addEventListener("input", () => { shown = 25; select(); });
+  $("filter").addEventListener("change", () => { shown = 25; select(); });
   $("more").addEventListener("click", () => { shown += 200; draw(); });
 
   function sentence(i) {
@@ -180,7 +180,7 @@
     for (const v of near) svg.append(disc(...places.get(v), small, "node", colour(picture.label[v]), picture.label[v] >= 0 && small > 10 ? picture.label[v] : "", say(v)));
     svg.append(disc(180, 165, 27, "node target", colour(data.label[i]), data.size[i] < 0 ? "?" : `K ${data.size[i]}`, `${say(id)}, K = ${data.size[i]}`));
     const more = picture.degree[id] - near.length;
-    return [svg, `${facts.unit} ${name(i)} in the middle, its ${picture.degree[id]} link${picture.degree[id] === 1 ? "" : "s"} around it`
+    return [svg, `${facts.unit[0].toUpperCase()}${facts.unit.slice(1)} ${name(i)} in the middle, its ${picture.degree[id]} link${picture.degree[id] === 1 ? "" : "s"} around it`
       + (more > 0 ? ` (${more} not drawn)` : "") + "; small dots are two steps away. Numbers and colours are classes."];
   }
 

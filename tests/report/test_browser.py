@@ -1,0 +1,205 @@
+"""The page in a real Chromium: it sorts, searches, draws, obeys the keyboard, and asks nothing of anybody."""
+
+import os
+import shutil
+
+import numpy as np
+import pytest
+
+import unswayed as us
+from unswayed.report.html import write_report
+
+pytestmark = pytest.mark.browser
+
+QUIET = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-default-apps",
+    "--disable-sync",
+    "--no-first-run",
+]
+NASTY = '</script><img src="https://example.invalid/x.png" onerror="window.hacked=1">'
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    where = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if where is None:
+        say = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
+        say("there is no Chromium on this machine")
+    api = pytest.importorskip("playwright.sync_api")
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=where, args=QUIET)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(chromium):
+    """Open a page and, when the test ends, insist that it logged nothing and asked for nothing but itself."""
+    contexts, noise, requests = [], [], []
+
+    def go(path, **options):
+        context = chromium.new_context(**options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: noise.append(message.text))
+        page.on("pageerror", lambda error: noise.append(str(error)))
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(path.as_uri())
+        return page
+
+    yield go
+    for context in contexts:
+        context.close()
+    assert noise == []
+    assert len(requests) == len(contexts)
+    assert all(url.startswith("file:") for url in requests)
+
+
+@pytest.fixture
+def report(tmp_path, certs_of, graph):
+    certs, truth = certs_of(targets=80)
+    attacked = np.where(certs.size >= 0, certs.size + 2, -1)
+    path = write_report(
+        tmp_path / "r.html", certs, data=graph, truth=truth, floor=0.5, attacked=attacked, command="x y"
+    )
+    return certs, truth, path
+
+
+def column(page, place):
+    return page.locator(f"#table tbody td:nth-child({place})").all_inner_texts()
+
+
+def sizes(page):
+    heads = page.locator("#table thead button").all_inner_texts()
+    return [-1 if text == "–" else int(text) for text in column(page, heads.index("K") + 1)]
+
+
+def test_starts_with_the_weakest_and_shows_more(visit, report):
+    certs, _, path = report
+    page = visit(path)
+    assert sizes(page) == sorted(certs.size.tolist())[:25]
+    page.click("#more")
+    assert len(sizes(page)) == len(certs)
+    assert not page.is_visible("#more")
+
+
+def test_sorts_by_any_column_both_ways(visit, report):
+    certs, _, path = report
+    page = visit(path)
+    head = page.get_by_role("button", name="K", exact=True)
+    head.click()
+    head.click()
+    assert sizes(page) == sorted(certs.size.tolist(), reverse=True)[:25]
+    assert page.locator("th[aria-sort=descending]").inner_text().startswith("K")
+    page.locator("#table thead button").first.click()
+    shown = [int(text) for text in column(page, 1)]
+    assert shown == sorted(certs.targets.tolist())[:25]
+
+
+def test_searches_and_filters(visit, report):
+    certs, truth, path = report
+    page = visit(path)
+    node = int(certs.targets[7])
+    page.fill("#search", str(node))
+    assert str(node) in column(page, 1)
+    assert all(text.startswith(str(node)) for text in column(page, 1))
+    page.fill("#search", "no such thing")
+    assert column(page, 1) == []
+    assert page.inner_text("#found") == f"0 of {len(certs)} nodes"
+    page.fill("#search", "")
+    page.select_option("#filter", label="wrong label")
+    wrong = int(((certs.label != truth) & ~certs.abstained).sum())
+    assert page.inner_text("#found") == f"{wrong} of {len(certs)} nodes"
+
+
+def test_choosing_a_target_draws_its_neighbourhood(visit, report, graph):
+    certs, _, path = report
+    page = visit(path)
+    degree = [int((graph.edge_index[0] == node).sum()) for node in certs.targets]
+    place = int(np.argmax(np.where(certs.size > 0, degree, -1)))
+    node = int(certs.targets[place])
+    page.fill("#search", str(node))
+    page.locator("#table tbody button", has_text=str(node)).first.click()
+    assert page.inner_text("#chosen-title") == f"Node {node}: K = {certs.size[place]}"
+    drawn = page.locator("#picture line.edge:not(.far)").count()
+    neighbours = {int(v) for u, v in graph.edge_index.T if u == node and v != node}
+    assert drawn == min(len(neighbours), 24)
+    assert f"K {certs.size[place]}" in page.text_content("#picture svg")
+
+
+def test_works_from_the_keyboard(visit, report):
+    certs, _, path = report
+    page = visit(path)
+    page.focus("#search")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.closest('th') !== null")
+    page.keyboard.press("Enter")
+    assert page.locator("th[aria-sort=ascending]").count() == 1
+    page.locator("#table tbody button").first.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    second = sorted(certs.targets.tolist())[1]
+    assert page.inner_text("#chosen-title").startswith(f"Node {second}:")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_stands_out_in_both_schemes(visit, report, scheme):
+    page = visit(report[2], color_scheme=scheme)
+    shades = page.evaluate(
+        """() => [getComputedStyle(document.body).backgroundColor,
+             ...["h1", ".lead", "#chosen-words", "dd", ".floor-text"].map(s => {
+               const style = getComputedStyle(document.querySelector(s));
+               return s === ".floor-text" ? style.fill : style.color; })]"""
+    )
+    paper, *inks = [_luminance(shade) for shade in shades]
+    for ink in inks:
+        high, low = max(paper, ink), min(paper, ink)
+        assert (high + 0.05) / (low + 0.05) >= 4.5  # WCAG AA
+
+
+def _luminance(shade):
+    parts = [int(part) / 255 for part in shade[shade.index("(") + 1 : -1].split(",")[:3]]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_a_phone_needs_no_sideways_scrolling(visit, report):
+    page = visit(report[2], viewport={"width": 360, "height": 740})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    smallest = page.evaluate(
+        """() => Math.min(...[...document.querySelectorAll("figure svg text")].map(t =>
+             parseFloat(getComputedStyle(t).fontSize) * t.ownerSVGElement.getBoundingClientRect().width / 440))"""
+    )
+    assert smallest >= 10
+
+
+def test_hostile_names_stay_text(visit, tmp_path, certs_of, graph):
+    certs, truth = certs_of(targets=5)
+    path = write_report(
+        tmp_path / "r.html", certs, data=graph, truth=truth, title=NASTY, command=NASTY, floor=0.5,
+        names=[NASTY] * 5, class_names=[NASTY] * 4, settings={NASTY: NASTY},
+    )  # fmt: skip
+    page = visit(path)
+    page.locator("#table tbody button").first.click()
+    assert page.evaluate("window.hacked") is None
+    assert page.locator("img").count() == 0
+    assert NASTY in page.inner_text("#command")
+
+
+@pytest.mark.parametrize("kind", ["all-pairs", "bits", "asymmetric"])
+def test_other_threats_and_noise(visit, tmp_path, certs_of, kind):
+    noise = us.AddDelete(p_add=0.02, p_delete=0.4) if kind == "asymmetric" else None
+    certs, truth = certs_of(targets=6, kind="row" if kind == "asymmetric" else kind, noise=noise)
+    ring = type("G", (), {"edge_index": np.array([[0, 1, 2, 3], [1, 2, 3, 0]]), "num_nodes": 4})()
+    path = write_report(
+        tmp_path / "r.html", certs, truth=truth, data=[ring] * 6 if kind == "all-pairs" else None
+    )
+    page = visit(path)
+    assert page.locator("#picture circle").count() == (4 if kind == "all-pairs" else 0)
+    assert (page.locator(".cell").count() > 0) == (kind == "asymmetric")

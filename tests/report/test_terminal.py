@@ -1,0 +1,51 @@
+import io
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from unswayed.report.summary import summarise
+from unswayed.report.terminal import HEIGHT, accuracy_table, curve, print_summary, weakest_table
+
+
+def text_of(thing, width=100):
+    console = Console(file=io.StringIO(), width=width)
+    console.print(thing)
+    return console.file.getvalue()
+
+
+def test_table_holds_the_curve_and_the_floor(certs, truth):
+    summary = summarise(certs, truth=truth, floor=0.625)
+    words = text_of(accuracy_table(summary))
+    assert f"{certs.accuracy(truth, at=[0])[0]:.2f}" in words
+    assert "0.62" in words or "0.63" in words
+    assert f"{certs.accuracy(truth, at=[0])[0] - 0.625:+.2f}" in words
+
+
+@pytest.mark.parametrize("ascii_only", [False, True])
+def test_columns_are_as_high_as_the_shares(certs, truth, ascii_only):
+    summary = summarise(certs, truth=truth)
+    lines = str(curve(summary, ascii_only=ascii_only)).splitlines()[:HEIGHT]
+    first = sum(line[6] != " " for line in lines) if ascii_only else sum(line[6] == "█" for line in lines)
+    assert abs(first - summary.curve.share[0] * HEIGHT) <= 1
+    assert all(ord(letter) < 128 for line in lines for letter in line) or not ascii_only
+
+
+def test_weakest_targets_are_listed_in_order(certs, truth):
+    summary = summarise(certs, truth=truth)
+    words = text_of(weakest_table(summary, 4)).splitlines()[2:]
+    assert [int(line.split()[0]) for line in words] == certs.targets[summary.order[:4]].tolist()
+
+
+def test_markup_in_names_is_shown_not_obeyed(certs):
+    summary = summarise(certs, names=["[red]x[/red]"] * len(certs), class_names=["[bold]"] * 4)
+    assert "[red]x[/red]" in text_of(weakest_table(summary, 2))
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_prints_at_any_width_and_without_truth(certs, truth, width):
+    for known in (None, truth):
+        console = Console(file=io.StringIO(), width=width)
+        attacked = np.where(certs.size >= 0, certs.size + 1, -1)
+        print_summary(summarise(certs, truth=known, floor=0.4, attacked=attacked), console)
+        assert "attack size k" in console.file.getvalue()

@@ -1,0 +1,77 @@
+import numpy as np
+import pytest
+
+import unswayed as us
+from unswayed.report.summary import summarise
+from unswayed.report.words import attack, confidence, headline, percent, reading, verdict
+
+
+def certify(counts, truth=None, kind="row", **about):
+    votes = us.Votes.from_counts(counts, us.Flip(beta=0.7), 99, provenance={"threat": {"kind": kind}})
+    return summarise(us.certify(votes), truth=truth, **about)
+
+
+SURE, SPLIT = [10_000, 0], [5_000, 5_000]
+
+
+def test_headline_counts_what_is_proven():
+    summary = certify([SURE, SURE, SURE, SPLIT], truth=[0, 0, 1, 0])
+    assert headline(summary).startswith("3 of 4 nodes provably keep their answer")
+    assert f"up to {summary.certs.size[0]} of the node's links" in headline(summary)
+    assert verdict(summary).startswith("2 of them are proven and right.")
+
+
+def test_headline_when_nothing_is_proven():
+    assert headline(certify([SPLIT, SPLIT])).startswith("Nothing can be promised: the votes prove no label")
+    assert headline(certify([[5_500, 4_500]] * 2)).startswith("Nothing can be promised yet: a single change")
+
+
+def test_one_target_reads_like_one():
+    assert headline(certify([SURE])).startswith("1 of 1 node provably keeps its answer")
+
+
+@pytest.mark.parametrize(
+    ("floor", "words"),
+    [
+        (0.9, "more than is proven here at any size"),
+        (0.4, "the certified model is better for attacks of up to"),
+    ],
+)
+def test_the_floor_decides_the_verdict(floor, words):
+    assert words in verdict(certify([SURE, SURE, SPLIT], truth=[0, 0, 0], floor=floor))
+
+
+def test_better_only_without_attack():
+    weak = [[6_000, 4_000]] * 4
+    assert "only against no change at all" in verdict(certify(weak, truth=[0, 0, 0, 0], floor=0.5))
+
+
+def test_no_truth_no_claim_of_accuracy():
+    assert "says nothing about how many" in verdict(certify([SURE]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "word"), [("row", "links"), ("all-pairs", "edges"), ("pairs", "pairs"), ("bits", "entries")]
+)
+def test_each_threat_has_its_words(kind, word):
+    summary = certify([SURE], kind=kind)
+    assert word in attack(summary, 3)
+    assert "3" in attack(summary, 3)
+    assert "one" in attack(summary, 1)
+
+
+def test_confidence_says_what_the_band_means():
+    assert "none of them is wrong" in confidence(certify([SURE] * 10))
+    assert "at most 1 of the 100 is wrong" in confidence(certify([SURE] * 100))
+
+
+def test_percent_never_rounds_up_to_certainty():
+    assert percent(0.9999) == "99.9%"
+    assert percent(1.0) == "100%"
+
+
+def test_reading_explains_attacks_only_where_there_are_some():
+    without = certify([SURE])
+    found = certify([SURE], attacked=np.array([20]))
+    assert "Attack found" not in dict(reading(without))
+    assert "Attack found" in dict(reading(found))
