@@ -1,0 +1,60 @@
+"""Noisy versions of one whole graph from the sparse stream: what a batch costs follows its edges, not its pairs."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from unswayed.sampling.inputs import Graph, pair_entries
+from unswayed.sampling.question import Question
+from unswayed.sampling.sparse import SparseStream, pair_of
+
+
+def sample_numbers(start: int, stop: int) -> tuple[Tensor, Tensor]:
+    """What stands for the flips of these samples until their edges are asked for: their numbers, in the same shape."""
+    numbers = torch.arange(start, stop)[:, None]
+    return numbers, numbers
+
+
+@dataclass(frozen=True, eq=False)
+class SparseLayout:
+    """How sample numbers become noisy versions of the graph of `AllPairs(data, nodes)`; stands in for a dense layout."""
+
+    question: Question
+    graph: Graph
+    clean: Tensor  # the entries that are 1, ascending
+    drawn: int = 1  # one number stands for a whole sample
+
+    @classmethod
+    def of(cls, question: Question) -> "SparseLayout":
+        """The layout of the question's one graph, on its device."""
+        graph: Graph = question.threat.graph_of(0)  # type: ignore[attr-defined]
+        return cls(question, graph, pair_entries(graph.pairs).to(question.device))
+
+    @property
+    def entries(self) -> int:
+        """How many pairs of nodes there are."""
+        return self.graph.num_nodes * (self.graph.num_nodes - 1) // 2
+
+    def edges(self, flips: tuple[Tensor, Tensor]) -> Tensor:
+        """int64[2, edges]: the noisy graphs of consecutive samples, block-diagonal, node i of sample b at b*n + i.
+
+        The self-loops, then kept and added edges; the order within a graph never depends on the batch.
+        """
+        start, count = int(flips[0][0, 0]), len(flips[0])
+        question, n, device = self.question, self.graph.num_nodes, self.clean.device
+        stream = SparseStream(question.stream)
+        sample, entry = stream.ones(
+            start, start + count, self.entries, self.clean, question.noise, device=device
+        )
+        first, second = pair_of(entry)
+        one, other = first + sample * n, second + sample * n
+        shift = torch.arange(count, device=device)[:, None] * n
+        loops = (self.graph.loops.to(device) + shift).flatten()
+        return torch.stack([torch.cat([loops, one, other]), torch.cat([loops, other, one])])
+
+    def size(self, question: Question) -> float:
+        """Expected nodes plus edges of one noisy graph: what its cost follows."""
+        ones = len(self.clean)
+        expected = ones * (1 - question.noise.p_delete) + (self.entries - ones) * question.noise.p_add
+        return self.graph.num_nodes + len(self.graph.loops) + 2 * expected
