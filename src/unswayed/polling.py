@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from unswayed.errors import InputError, StoreError
 from unswayed.runners import Block, Runner, SerialRunner
-from unswayed.sampling import stream
 from unswayed.sampling.digest import describe_model
 from unswayed.sampling.question import Question
 from unswayed.sampling.threat import Threat
@@ -48,6 +47,7 @@ def poll(
     batch_size: int | None = None,
     shared: bool = True,
     purpose: str = "certify",
+    draws: str = "auto",
 ) -> Votes:
     """The votes of sample numbers 0 .. samples - 1: the same for every batch size, device, runner and interruption.
 
@@ -56,7 +56,8 @@ def poll(
     With `store`, every counted block is kept in that folder and a later call draws only what is missing. `progress` None
     shows a bar on a terminal only. `classes` is needed where the classifier answers labels instead of logits. `shared`
     draws one noise for all targets, which leaves each target's guarantee as it is. `purpose` separates the noise that
-    trains or selects a model from the noise that certifies it.
+    trains or selects a model from the noise that certifies it. `draws` picks between two streams of the same law: "dense"
+    draws every entry, "sparse" only what changes (`AllPairs(data, nodes)` with shared noise), "auto" the cheaper one.
     """
     samples = _whole(samples, "samples")
     question = Question(
@@ -70,6 +71,7 @@ def poll(
         device=device or device_of(model),
         engine=engine,
         batch_size=batch_size,
+        draws=draws,
     )
     settings = describe(question)
     kept = Store(store) if store is not None else None
@@ -90,7 +92,7 @@ def describe(question: Question) -> dict[str, Any]:
         "seed": question.stream.seed,
         "purpose": question.purpose,
         "shared": question.shared,
-        "stream": stream.NAME,
+        "stream": question.stream_name,
     }
 
 
