@@ -1,0 +1,8 @@
+"""The six benchmarks, the paper's splits, and the user's own CSV files."""
+
+from unswayed.datasets.catalog import NAMES
+from unswayed.datasets.loading import Dataset, load
+from unswayed.datasets.splits import Split, split
+from unswayed.datasets.tables import read_csv
+
+__all__ = ["NAMES", "Dataset", "Split", "load", "read_csv", "split"]

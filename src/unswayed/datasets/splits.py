@@ -1,0 +1,61 @@
+"""The paper's splits, drawn from a seed: equal on every machine because every source gives the same node order."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unswayed.datasets.loading import Dataset
+from unswayed.errors import InputError
+
+VALIDATION = 500  # nodes that choose hyper-parameters and the stopping step; never test nodes
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Disjoint indices of nodes or graphs: to learn from, to choose with, to report on."""
+
+    train: Tensor
+    val: Tensor
+    test: Tensor
+
+    def __post_init__(self) -> None:
+        everything = torch.cat([self.train, self.val, self.test])
+        if len(everything.unique()) != len(everything):
+            raise InputError("train, val and test overlap: a target may belong to one part only.")
+        if not (len(self.train) and len(self.val) and len(self.test)):
+            raise InputError("train, val and test must each hold at least one target.")
+
+
+def split(dataset: Dataset, seed: int, *, test: int | Literal["rest"] = 100, per_class: int = 20) -> Split:
+    """A random split that depends on the seed and the dataset alone.
+
+    Nodes: `per_class` of each class to train on, 500 to choose with (fewer on small graphs), then `test` nodes, or all
+    remaining ones with "rest"; 100 test nodes are the first 100 of the rest. Graphs: a tenth to test on, a tenth of the
+    others to choose with.
+    """
+    labels = dataset.labels.numpy()
+    labelled = np.flatnonzero(labels >= 0)
+    order = np.random.default_rng([seed, len(labels)]).permutation(labelled)
+    if dataset.task == "graph":
+        return _graph_split(order)
+    train = np.concatenate([order[labels[order] == c][:per_class] for c in range(dataset.num_classes)])
+    rest = order[~np.isin(order, train)]
+    validation = min(VALIDATION, len(rest) // 3)
+    val, others = rest[:validation], rest[validation:]
+    if test != "rest" and not 0 < test <= len(others):
+        raise InputError(f"test must lie between 1 and {len(others)} nodes, or be 'rest', not {test}.")
+    return _indices(train, val, others if test == "rest" else others[:test])
+
+
+def _graph_split(order: np.ndarray) -> Split:
+    tenth = round(len(order) / 10)
+    test, others = order[:tenth], order[tenth:]
+    validation = round(len(others) / 10)
+    return _indices(others[validation:], others[:validation], test)
+
+
+def _indices(*parts: np.ndarray) -> Split:
+    return Split(*(torch.from_numpy(np.ascontiguousarray(part, dtype=np.int64)) for part in parts))

@@ -1,0 +1,208 @@
+"""The user's own graph from three files: every mistake in them is one sentence that names the file."""
+
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.utils import to_undirected
+
+from unswayed.datasets.loading import Dataset
+from unswayed.datasets.splits import Split
+from unswayed.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MAX_FILE = 2**31  # bytes of one CSV file
+MAX_VALUES = 2**31  # numbers in the feature table
+MAX_CLASSES = 10_000
+PARTS = ("train", "val", "test")
+
+AnyPath = str | PathLike[str]
+
+
+def read_csv(edges: AnyPath, features: AnyPath, labels: AnyPath) -> tuple[Dataset, Split | None]:
+    """The graph described by three files, and its split where the labels file has a split column.
+
+    `edges`: columns source, target. `features`: a node column, then numbers; or an .npz file, either with arrays
+    `x` and (optionally) `nodes`, or a scipy sparse matrix. `labels`: columns node, label[, split], split one of train,
+    val, test. Nodes are numbered in the order of the features file. Edges are made undirected.
+    """
+    names, x = _features(Path(features))
+    number = {name: i for i, name in enumerate(names)}
+    if len(number) != len(names):
+        raise InputError(f"{features} lists node {_repeated(names)} twice; keep one row a node.")
+    edge_index = _edges(Path(edges), number)
+    y, class_names, split = _labels(Path(labels), number)
+    data = Data(x=x, edge_index=to_undirected(edge_index, num_nodes=len(names)), y=y)
+    classes = len(class_names)
+    dataset = Dataset(
+        "own", "node", x.shape[1], classes, data=data, node_names=names, class_names=class_names
+    )
+    return dataset, split
+
+
+def _table(path: Path) -> "pd.DataFrame":
+    """A CSV file as a table of stripped strings (empty cells are empty strings)."""
+    import pandas as pd
+
+    _check_size(path)
+    try:
+        table = pd.read_csv(
+            path, dtype=str, keep_default_na=False, skipinitialspace=True, encoding="utf-8-sig"
+        )
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 text; save it as a UTF-8 CSV file.") from error
+    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        raise InputError(f"{path} is not a readable CSV file: {str(error).strip()}.") from error
+    table.columns = table.columns.str.strip()
+    if table.empty:
+        raise InputError(f"{path} has no rows below its header.")
+    return table
+
+
+def _check_size(path: Path) -> None:
+    if not path.is_file():
+        raise InputError(f"There is no file {path}.")
+    if path.stat().st_size > MAX_FILE:
+        raise InputError(
+            f"{path} is larger than {MAX_FILE // 2**30} GB; give features as a sparse .npz file instead."
+        )
+
+
+def _column(table: "pd.DataFrame", name: str, path: Path) -> list[str]:
+    if name not in table.columns:
+        raise InputError(
+            f"{path} has no column {name!r}; its columns are {', '.join(map(str, table.columns[:10]))}."
+        )
+    return [value.strip() for value in table[name]]
+
+
+def _repeated(names: "tuple[str, ...] | list[str]") -> str:
+    seen: set[str] = set()
+    return next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+
+
+def _features(path: Path) -> tuple[tuple[str, ...], Tensor]:
+    names, values = _npz_features(path) if path.suffix == ".npz" else _csv_features(path)
+    if not np.isfinite(values).all():
+        row = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
+        raise InputError(
+            f"{path} has a feature that is NaN or infinite for node {names[row]}; fill it or drop the node."
+        )
+    return names, torch.from_numpy(values)
+
+
+def _csv_features(path: Path) -> tuple[tuple[str, ...], np.ndarray]:
+    import pandas as pd
+
+    table = _table(path)
+    names = tuple(_column(table, "node", path))
+    numbers = table.drop(columns="node")
+    if numbers.shape[1] == 0:
+        raise InputError(f"{path} has no feature columns beside 'node'.")
+    for name in numbers.columns:
+        column = pd.to_numeric(numbers[name], errors="coerce")
+        if column.isna().any():
+            row = int(np.flatnonzero(column.isna())[0])
+            text = numbers[name].iloc[row]
+            raise InputError(f"{path}, column {name!r}: {text!r} of node {names[row]} is not a number.")
+    return names, numbers.to_numpy(dtype=np.float32)
+
+
+def _npz_features(path: Path) -> tuple[tuple[str, ...], np.ndarray]:
+    _check_size(path)
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            parts = {name: archive[name] for name in archive.files}
+        values = _dense(parts)
+    except InputError:
+        raise
+    except Exception as error:  # a damaged archive can fail anywhere in zip or npy reading
+        raise InputError(
+            f"{path} is not a readable .npz file with an array 'x' or a scipy sparse matrix."
+        ) from error
+    if values.ndim != 2 or not values.size:
+        raise InputError(f"{path}: features must be a table of nodes by numbers.")
+    names = parts.get("nodes", np.arange(len(values)))
+    if len(names) != len(values):
+        raise InputError(f"{path} names {len(names)} nodes but has {len(values)} rows of features.")
+    return tuple(str(name) for name in names), values
+
+
+def _dense(parts: dict[str, Any]) -> np.ndarray:
+    if "x" in parts:
+        return np.asarray(parts["x"], dtype=np.float32)
+    from scipy import sparse
+
+    rows, columns = (int(side) for side in parts["shape"])
+    if rows * columns > MAX_VALUES:
+        raise InputError(
+            f"A feature table of {rows} by {columns} is too large; keep the most useful columns."
+        )
+    matrix = sparse.csr_matrix((parts["data"], parts["indices"], parts["indptr"]), shape=(rows, columns))
+    return np.asarray(matrix.toarray(), dtype=np.float32)
+
+
+def _edges(path: Path, number: dict[str, int]) -> Tensor:
+    table = _table(path)
+    ends = []
+    for side in ("source", "target"):
+        names = _column(table, side, path)
+        unknown = next((name for name in names if name not in number), None)
+        if unknown is not None:
+            raise InputError(f"{path}: {side} {unknown!r} is not a node of the features file.")
+        ends.append([number[name] for name in names])
+    return torch.tensor(ends)
+
+
+def _labels(path: Path, number: dict[str, int]) -> tuple[Tensor, tuple[str, ...], Split | None]:
+    table = _table(path)
+    nodes, texts = _column(table, "node", path), _column(table, "label", path)
+    unknown = next((name for name in nodes if name not in number), None)
+    if unknown is not None:
+        raise InputError(f"{path}: node {unknown!r} is not a node of the features file.")
+    if len(set(nodes)) != len(nodes):
+        raise InputError(f"{path} lists node {_repeated(nodes)} twice; keep one label a node.")
+    classes, values = _classes(texts, path)
+    where = torch.tensor([number[name] for name in nodes])
+    y = torch.full((len(number),), -1)
+    y[where] = torch.tensor(values)
+    split = _split(_column(table, "split", path), where, path) if "split" in table.columns else None
+    return y, classes, split
+
+
+def _classes(texts: list[str], path: Path) -> tuple[tuple[str, ...], list[int]]:
+    """Whole numbers are class numbers from 0; anything else is a class name, numbered in sorted order."""
+    if "" in texts:
+        raise InputError(f"{path} has a row without a label; fill it or drop the row.")
+    try:
+        values = [int(text) for text in texts]
+    except ValueError:
+        names = tuple(sorted(set(texts)))
+        values = [names.index(text) for text in texts]
+    else:
+        wrong = next((value for value in values if not 0 <= value < MAX_CLASSES), None)
+        if wrong is not None:
+            raise InputError(
+                f"{path}: label {wrong} is out of range; number classes from 0 up to {MAX_CLASSES - 1}."
+            )
+        names = tuple(map(str, range(max(values) + 1)))
+    if len(names) < 2:
+        raise InputError(f"{path} has one class only; a classifier needs at least two.")
+    return names, values
+
+
+def _split(parts: list[str], where: Tensor, path: Path) -> Split:
+    wrong = next((part for part in parts if part not in (*PARTS, "")), None)
+    if wrong is not None:
+        raise InputError(f"{path}: split {wrong!r} is not one of train, val, test.")
+    chosen = {part: where[torch.tensor([own == part for own in parts])] for part in PARTS}
+    empty = next((part for part in PARTS if not len(chosen[part])), None)
+    if empty is not None:
+        raise InputError(f"{path} has a split column but no {empty} row.")
+    return Split(**chosen)
