@@ -1,0 +1,209 @@
+"""`unswayed certify`: from a graph and a model to certificates, in one command."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from unswayed.cli import options as opt
+from unswayed.cli.common import command_line, console, emit, note
+
+if TYPE_CHECKING:  # scipy and torch load when a command runs, not when it is asked for help
+    from unswayed.certificates import Certificates
+    from unswayed.cli.plan import Plan
+    from unswayed.cli.record import Record
+
+app = typer.Typer(rich_markup_mode="rich", add_completion=False)
+
+EXAMPLES = """
+[bold]Examples[/bold]
+
+  unswayed certify --dataset cora --model sage --recipe distill --report cora.html
+
+  unswayed certify --edges E.csv --features X.csv --labels Y.csv --nodes 3,17,42
+
+  unswayed certify --dataset cora --model mine.py:build --weights W.safetensors --store runs/mine
+
+  unswayed certify --dataset mutag --model gin --recipe noise --beta 0.9 --json
+"""
+
+
+@app.command(epilog=EXAMPLES)
+def certify(
+    dataset: opt.Dataset = None,
+    edges: opt.Edges = None,
+    features: opt.Features = None,
+    labels: opt.Labels = None,
+    nodes: opt.Nodes = "test",
+    threat: opt.Threat = None,
+    model: opt.Model = "gcn",
+    weights: opt.Weights = None,
+    recipe: opt.RecipeOption = opt.Recipe.CLEAN,
+    protocol: opt.ProtocolOption = opt.Protocol.TRANSDUCTIVE,
+    beta: opt.Beta = None,
+    p_add: opt.PAdd = None,
+    p_delete: opt.PDelete = None,
+    samples: opt.Samples = 10_000,
+    alpha: opt.Alpha = 0.001,
+    bounds: opt.Bounds = opt.BoundsKind.STRICT,
+    family: opt.Family = False,
+    want_size: opt.WantSize = None,
+    seed: opt.Seed = 0,
+    store: opt.Store = None,
+    device: opt.Device = "cpu",
+    engine: opt.Engine = opt.EngineKind.AUTO,
+    runner: opt.Runner = opt.RunnerKind.SERIAL,
+    address: opt.Address = None,
+    batch_size: opt.BatchSize = None,
+    floor: opt.Floor = True,
+    report: opt.Report = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Prove, for each node or graph, how many edges an attacker must change before the answer could change."""
+    words = {
+        name: value
+        for name, value in locals().items()
+        if name not in ("as_json", "report", "store", "want_size")
+    }
+    certs, record = certify_words(words, want=want_size, store=store)
+    present(record, certs, report=report, as_json=as_json)
+
+
+def certify_words(
+    words: dict[str, Any], *, want: int | None, store: Path | None
+) -> "tuple[Certificates, Record]":
+    """Certify what these command-line words ask for."""
+    from unswayed.cli.plan import make_floor, make_model, make_record, make_threat, run_plan
+
+    plan = make_plan(words, store)
+    with_floor = words.get("floor", True)
+    threat = make_threat(plan, want)
+    model = make_model(plan)
+    record = make_record(plan, command_of(words, store), make_floor(plan) if with_floor else None)
+    note(f"Polling {len(threat)} targets, {plan.samples:,} samples each …")
+    votes = run_plan(plan, threat, model, record)
+    return record.certify(votes), record
+
+
+def make_plan(words: dict[str, Any], store: Path | None, purpose: str = "certify") -> "Plan":
+    """Check every word and read the data; nothing slow has happened yet when this refuses."""
+    from unswayed.cli.inputs import read_dataset, read_device, read_noise, read_targets
+    from unswayed.cli.plan import Plan
+
+    noise = read_noise(words["beta"], words["p_add"], words["p_delete"])
+    device = read_device(words["device"])
+    data, parts = read_dataset(
+        words["dataset"], words["edges"], words["features"], words["labels"], words["seed"]
+    )
+    return Plan(
+        dataset=data,
+        split=parts,
+        targets=read_targets(data, parts, words["nodes"]),
+        threat=None if words["threat"] is None else str(words["threat"]),
+        noise=noise,
+        model=words["model"],
+        weights=words["weights"],
+        recipe=str(words["recipe"]),
+        protocol=str(words["protocol"]),
+        samples=words["samples"],
+        alpha=words["alpha"],
+        bounds=str(words["bounds"]),
+        family=words["family"],
+        seed=words["seed"],
+        store=store,
+        device=device,
+        engine=str(words["engine"]),
+        runner=_runner(str(words["runner"]), words["address"]),
+        batch_size=words["batch_size"],
+        purpose=purpose,
+    )
+
+
+def _runner(kind: str, address: str | None) -> Any:
+    from unswayed.errors import InputError
+
+    if kind == "serial":
+        if address is not None:
+            raise InputError("--address is for --runner ray.")
+        return None
+    from unswayed.runners.ray import RayRunner
+
+    return RayRunner(address=address) if address is not None else RayRunner()
+
+
+DEFAULTS = {
+    "nodes": "test",
+    "protocol": "transductive",
+    "recipe": "clean",
+    "bounds": "strict",
+    "engine": "auto",
+    "runner": "serial",
+}
+
+
+def command_of(words: dict[str, Any], store: Path | None) -> str:
+    """The command that does this run again, without what is at its default or does not change the result."""
+    shown = {name.replace("_", "-"): value for name, value in words.items() if name != "floor"}
+    if all(shown.get(name) is None for name in ("beta", "p-add")):
+        shown["beta"] = 0.7
+    pairs = [(name, value) for name, value in shown.items() if DEFAULTS.get(name) != value]
+    return command_line("certify", [*pairs, ("store", store)])
+
+
+def present(record: "Record", certs: "Certificates", *, report: Path | None, as_json: bool) -> None:
+    """Print what was proven, to people or to machines, and write the report where one is wanted."""
+    from unswayed.report.terminal import print_summary
+
+    summary = record.summarise(certs)
+    if report is not None:
+        save_report(record, certs, report)
+    if as_json:
+        emit(document(record, certs, report))
+        return
+    place = console()
+    print_summary(summary, place)
+    if report is not None:
+        place.print(f"The report is in {report}.", soft_wrap=True, markup=False)
+
+
+def save_report(record: "Record", certs: "Certificates", path: Path) -> None:
+    """Write the HTML report of a recorded run."""
+    from unswayed.report.html import render
+    from unswayed.votes import write_atomically
+
+    write_atomically(path, render(record.summarise(certs), record.graph).encode())
+
+
+def document(record: "Record", certs: "Certificates", report: Path | None) -> dict[str, Any]:
+    """The whole result, JSON-ready."""
+    summary = record.summarise(certs)
+    counts = certs.votes.counts
+    rows = [
+        {
+            "target": record.names[place],
+            "label": int(certs.label[place]),
+            "truth": record.truth[place] if record.truth[place] >= 0 else None,
+            "size": int(certs.size[place]),
+            "p_top": float(certs.p_top[place]),
+            "p_rest": float(certs.p_rest[place]),
+            "votes": counts[place].tolist(),
+            "samples": int(certs.votes.samples[place]),
+        }
+        for place in range(len(certs))
+    ]
+    curve = summary.curve
+    named = "certified_accuracy" if summary.truth is not None else "share_certified"
+    return {
+        "command": record.command,
+        "training": dict(record.training),
+        "noise": certs.noise.to_dict(),
+        "alpha": certs.alpha,
+        "bounds": certs.bounds,
+        "family": certs.family,
+        "ceiling": summary.ceiling,
+        "floor": None if record.floor is None else {"name": record.floor_name, "accuracy": record.floor},
+        named: {str(size): float(share) for size, share in zip(curve.sizes, curve.share, strict=True)},
+        "at_most_wrong_95": summary.doubtful,
+        "targets": rows,
+        "report": None if report is None else str(report),
+    }

@@ -1,0 +1,137 @@
+"""`unswayed explain`: one target's certificate in words."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from unswayed.cli import options as opt
+from unswayed.cli.certify import certify_words
+from unswayed.cli.common import console, emit
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from unswayed.report.explain import Explanation
+
+app = typer.Typer(rich_markup_mode="rich", add_completion=False)
+
+EXAMPLES = """
+[bold]Examples[/bold]
+
+  unswayed explain 17 --store runs/cora
+
+  unswayed explain 17 --dataset cora --model gcn --samples 5000
+"""
+
+
+@app.command(epilog=EXAMPLES)
+def explain(
+    node: Annotated[
+        str, typer.Argument(help="The node or graph: its number, or its name in your files.", metavar="NODE")
+    ],
+    store: Annotated[
+        Path | None,
+        typer.Option(
+            help="A run that `certify --store` made; nothing is sampled then.", rich_help_panel=opt.DATA
+        ),
+    ] = None,
+    dataset: opt.Dataset = None,
+    edges: opt.Edges = None,
+    features: opt.Features = None,
+    labels: opt.Labels = None,
+    threat: opt.Threat = None,
+    model: opt.Model = "gcn",
+    weights: opt.Weights = None,
+    recipe: opt.RecipeOption = opt.Recipe.CLEAN,
+    protocol: opt.ProtocolOption = opt.Protocol.TRANSDUCTIVE,
+    beta: opt.Beta = None,
+    p_add: opt.PAdd = None,
+    p_delete: opt.PDelete = None,
+    samples: opt.Samples = 10_000,
+    alpha: opt.Alpha = 0.001,
+    bounds: opt.Bounds = opt.BoundsKind.STRICT,
+    seed: opt.Seed = 0,
+    device: opt.Device = "cpu",
+    as_json: opt.Json = False,
+) -> None:
+    """Say what one node's certificate means: votes, bounds, the ceiling, and what the next K would cost."""
+    words = {name: value for name, value in locals().items() if name not in ("node", "store", "as_json")}
+    found = _stored(store, node, words) if store is not None else _fresh(words, node)
+    if as_json:
+        emit({**asdict(found), "advice": found.advice, "wall": found.wall})
+    else:
+        _print(found, console())
+
+
+def _stored(store: Path, node: str, words: dict[str, object]) -> "Explanation":
+    from unswayed.cli.record import open_run
+    from unswayed.errors import InputError
+    from unswayed.report.explain import explain as facts
+
+    if words["dataset"] is not None or words["edges"] is not None:
+        raise InputError(
+            "Give --store to explain a stored run, or a dataset to certify the node now, not both."
+        )
+    record, votes = open_run(store)
+    if node not in record.names:
+        raise InputError(
+            f"The run in {store} has no target {node!r}; its first targets are {', '.join(record.names[:8])}."
+        )
+    return facts(record.summarise(record.certify(votes)), record.names.index(node))
+
+
+def _fresh(words: dict[str, object], node: str) -> "Explanation":
+    from unswayed.errors import InputError
+    from unswayed.report.explain import explain as facts
+
+    if "," in node or node in ("test", "val", "all"):
+        raise InputError(f"explain takes one node, not {node!r}.")
+    rest = {
+        "nodes": node,
+        "family": False,
+        "engine": "auto",
+        "runner": "serial",
+        "address": None,
+        "batch_size": None,
+    }
+    certs, record = certify_words({**words, **rest, "floor": False}, want=None, store=None)
+    return facts(record.summarise(certs), 0)
+
+
+def _print(found: "Explanation", place: "Console") -> None:
+    title = f"{found.name}: " + (
+        "no guarantee" if found.size < 0 else f"label {found.label}, K = {found.size}"
+    )
+    place.print()
+    place.print(Text(title, style="bold"))
+    place.print(Text(found.statement))
+    place.print()
+    place.print(_votes(found))
+    place.print()
+    if found.wall:
+        place.print(Text(found.wall))
+    place.print(Text(f"The ceiling: {found.samples:,} unanimous votes would prove K = {found.ceiling}."))
+    place.print(Text(found.advice))
+
+
+def _votes(found: "Explanation") -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name, side in (
+        ("label", "left"),
+        ("votes", "right"),
+        ("share", "right"),
+        ("", "left"),
+        ("proven", "left"),
+    ):
+        table.add_column(name, justify=side)  # type: ignore[arg-type]
+    rows = [*found.votes[:6], *([("no answer", found.no_answer)] if found.no_answer else [])]
+    for place, (label, votes) in enumerate(rows):
+        share = votes / found.samples
+        bar = Text("█" * round(30 * share), style="blue" if place == 0 else "dim")
+        proven = f"at least {found.p_top:.6f}" if place == 0 else f"at most {found.p_rest:.6f}"
+        table.add_row(Text(label), f"{votes:,}", f"{share:.4f}", bar, proven)
+    return table

@@ -1,0 +1,223 @@
+"""From words on a command line to a dataset, a model, a noise, a threat; whatever is wrong is said in one sentence."""
+
+import importlib.util
+import inspect
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from unswayed.cli.common import note
+from unswayed.datasets import Dataset, Split, load, read_csv, split
+from unswayed.datasets.catalog import entry
+from unswayed.datasets.sources import find
+from unswayed.errors import InputError, WorldError
+from unswayed.sampling.threat import AllPairs, Row, Threat
+from unswayed.theory.noise import AddDelete, Flip, Noise
+
+
+def read_dataset(
+    name: str | None, edges: Path | None, features: Path | None, labels: Path | None, seed: int
+) -> tuple[Dataset, Split]:
+    """The data and its split: a benchmark by name, or the user's three files."""
+    if seed < 0:
+        raise InputError(f"--seed must be 0 or more, not {seed}.")
+    files = {"--edges": edges, "--features": features, "--labels": labels}
+    given = [flag for flag, path in files.items() if path is not None]
+    if name is not None and given:
+        raise InputError(f"Give --dataset or your own files, not both ({', '.join(given)}).")
+    if name is not None:
+        dataset = fetch(name)
+        return dataset, _own_split(dataset, seed) if name == KARATE else split(dataset, seed)
+    if edges is None or features is None or labels is None:
+        absent = [flag for flag, path in files.items() if path is None]
+        raise InputError(
+            f"Your own graph needs all three files; {', '.join(absent)} missing."
+            if given
+            else "Say what to certify: --dataset cora, or --edges, --features and --labels."
+        )
+    dataset, own = read_csv(edges, features, labels)
+    return dataset, own if own is not None else _own_split(dataset, seed)
+
+
+def _own_split(dataset: Dataset, seed: int) -> Split:
+    """A random split for files without one, scaled down on small graphs so that every part has a node."""
+    labelled = int((dataset.labels >= 0).sum())
+    if labelled < 3 * dataset.num_classes:
+        raise InputError(
+            f"Only {labelled} nodes have labels, too few to split at random; add a split column with train, val and test."
+        )
+    per_class = max(1, min(20, labelled // (3 * dataset.num_classes)))
+    rest = labelled - per_class * dataset.num_classes
+    validation = min(500, rest // 3)
+    return split(dataset, seed, test=min(100, rest - validation), per_class=per_class)
+
+
+def fetch(name: str) -> Dataset:
+    """The benchmark, downloaded (and saying so) only where this machine does not have it yet."""
+    if name == KARATE:
+        return karate_club()
+    if find(entry(name)) is None:
+        note(f"Fetching {name}, once …")
+        return load(name, fetch=True)
+    return load(name)
+
+
+KARATE = "karate"
+
+
+def karate_club() -> Dataset:
+    """Zachary's karate club, a small real graph that needs no download: 34 members, 78 friendships, 4 groups."""
+    from torch_geometric.datasets import KarateClub
+
+    data = KarateClub()[0]
+    return Dataset(
+        KARATE, "node", int(data.num_features), 4, data=Data(x=data.x, edge_index=data.edge_index, y=data.y)
+    )
+
+
+def read_noise(beta: float | None, p_add: float | None, p_delete: float | None) -> Noise:
+    """Flip noise, or asymmetric noise where its two probabilities are given."""
+    if p_add is None and p_delete is None:
+        return Flip(beta=0.7 if beta is None else beta)
+    if beta is not None:
+        raise InputError("Give --beta, or --p-add with --p-delete, not both.")
+    if p_add is None or p_delete is None:
+        raise InputError("Asymmetric noise needs both --p-add and --p-delete.")
+    return AddDelete(p_add=p_add, p_delete=p_delete)
+
+
+def read_device(device: str) -> str:
+    """The device, if this machine has it."""
+    try:
+        wanted = torch.device(device)
+        torch.empty(0, device=wanted)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise InputError(
+            f"This machine has no device {device!r} that torch can use; try --device cpu."
+        ) from error
+    return str(wanted)
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What is certified: positions in the dataset, and the names people know them by."""
+
+    ids: Tensor
+    names: tuple[str, ...]
+    truth: Tensor
+
+
+def read_targets(dataset: Dataset, parts: Split, words: str) -> Targets:
+    """Targets from `test`, `val`, `all`, or a list of numbers or (for the user's own files) node names."""
+    count, known = len(dataset.labels), dataset.node_names
+    if words in ("test", "val"):
+        ids = getattr(parts, words)
+    elif words == "all":
+        ids = torch.arange(count)
+    else:
+        ids = torch.tensor(_numbers(words, count, known, dataset.task))
+    names = tuple(known[int(place)] if known is not None else str(int(place)) for place in ids)
+    return Targets(ids, names, dataset.labels[ids])
+
+
+def _numbers(words: str, count: int, known: tuple[str, ...] | None, task: str) -> list[int]:
+    asked = [word.strip() for word in words.split(",") if word.strip()]
+    if not asked:
+        raise InputError("--nodes names no target; give test, val, all, or numbers such as 3,17,42.")
+    place_of = None if known is None else {name: place for place, name in enumerate(known)}
+    found = []
+    for word in asked:
+        place = place_of.get(word) if place_of is not None else int(word) if word.isdecimal() else None
+        if place is None and place_of is None:
+            raise InputError(
+                f"--nodes: {word!r} is not a number; give test, val, all, or numbers such as 3,17,42."
+            )
+        if place is None or place >= count:
+            last = "" if known is not None else f" (they go from 0 to {count - 1})"
+            raise InputError(f"There is no {task} {word!r} in this dataset{last}.")
+        found.append(place)
+    if len(set(found)) != len(found):
+        raise InputError("--nodes names a target twice; name each once.")
+    return found
+
+
+def read_threat(dataset: Dataset, targets: Targets, kind: str | None) -> Threat:
+    """The threat: by default a node's own row, or every pair of a graph."""
+    if dataset.task == "graph":
+        if kind == "row":
+            raise InputError(
+                f"{dataset.name} classifies whole graphs, which have no row; use --threat all-pairs."
+            )
+        return AllPairs([dataset.graphs[int(place)] for place in targets.ids])
+    return AllPairs(dataset.graph, targets.ids) if kind == "all-pairs" else Row(dataset.graph, targets.ids)
+
+
+def load_factory(words: str, dataset: Dataset) -> Any:
+    """The classifier that `file.py:factory` returns; the factory gets num_features and num_classes if it asks."""
+    place, _, name = words.rpartition(":")
+    path = Path(place)
+    if not path.is_file():
+        raise InputError(f"There is no file {place}; --model takes a built-in name or file.py:factory.")
+    factory = getattr(_import_file(path), name, None)
+    if not callable(factory):
+        raise InputError(f"{place} has no function {name!r}.")
+    offered = {"num_features": dataset.num_features, "num_classes": dataset.num_classes}
+    try:
+        wanted = inspect.signature(factory).parameters
+        greedy = any(item.kind is item.VAR_KEYWORD for item in wanted.values())
+        model = factory(**{key: value for key, value in offered.items() if greedy or key in wanted})
+    except Exception as error:
+        raise InputError(f"{words} failed: {type(error).__name__}: {error}.") from error
+    if not callable(model):
+        raise InputError(f"{words} returned {type(model).__name__}, not a model that can be called.")
+    return model.eval() if isinstance(model, nn.Module) else model
+
+
+def _import_file(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise InputError(f"{path} is not a Python file.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault(path.stem, module)  # workers find the classes of the model by this name
+    sys.path.insert(0, str(path.parent.resolve()))
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise InputError(f"{path} could not be imported: {type(error).__name__}: {error}.") from error
+    return module
+
+
+def load_weights(model: Any, path: Path) -> None:
+    """Put the weights of a safetensors file into the model, every one of them or none."""
+    from safetensors.torch import load_file
+
+    if not isinstance(model, nn.Module):
+        raise InputError("--weights needs a torch module; this model is not one.")
+    if not path.is_file():
+        raise InputError(f"There is no weights file {path}.")
+    try:
+        state = load_file(path)
+    except OSError as error:
+        raise WorldError(f"{path} could not be read: {error}.") from error
+    except Exception as error:
+        raise InputError(
+            f"{path} is not a safetensors file; save weights with safetensors.torch.save_file."
+        ) from error
+    if (misfit := _misfit(model.state_dict(), state)) is not None:
+        raise InputError(f"The weights in {path} do not fit the model: {misfit}.")
+    model.load_state_dict(state)
+
+
+def _misfit(own: dict[str, Tensor], given: dict[str, Tensor]) -> str | None:
+    for name, value in own.items():
+        if name not in given:
+            return f"{name} is missing"
+        if given[name].shape != value.shape:
+            return f"{name} has shape {tuple(given[name].shape)} where the model has {tuple(value.shape)}"
+    extra = sorted(set(given) - set(own))
+    return f"the model has no {extra[0]}" if extra else None

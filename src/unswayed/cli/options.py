@@ -1,0 +1,218 @@
+"""The options that several commands share, each declared once."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Recipe(StrEnum):
+    """How a built-in model is trained."""
+
+    CLEAN = "clean"
+    NOISE = "noise"
+    DISTILL = "distill"
+
+
+class Protocol(StrEnum):
+    """What training may see of the test nodes."""
+
+    TRANSDUCTIVE = "transductive"
+    INDUCTIVE = "inductive"
+
+
+class ThreatKind(StrEnum):
+    """Which entries the attacker may change."""
+
+    ROW = "row"
+    ALL_PAIRS = "all-pairs"
+
+
+class BoundsKind(StrEnum):
+    """Which confidence bounds are used."""
+
+    STRICT = "strict"
+    PAPER = "paper"
+    ANYTIME = "anytime"
+
+
+class EngineKind(StrEnum):
+    """Which engine asks the classifier."""
+
+    AUTO = "auto"
+    GENERIC = "generic"
+    FAST = "fast"
+
+
+class RunnerKind(StrEnum):
+    """Where samples are counted."""
+
+    SERIAL = "serial"
+    RAY = "ray"
+
+
+DATA, MODEL, NOISE, COMPUTE, OUTPUT = (
+    "What to certify",
+    "The model",
+    "Noise and confidence",
+    "Where and how",
+    "Output",
+)
+MODELS = "gcn, gcn-mean, gat, gin, sage or mlp"
+
+Dataset = Annotated[
+    str | None,
+    typer.Option(
+        help="A benchmark: cora, citeseer, pubmed, mutag, proteins, imdb-multi.",
+        rich_help_panel=DATA,
+        autocompletion=lambda: ["cora", "citeseer", "pubmed", "mutag", "proteins", "imdb-multi"],
+    ),
+]
+Edges = Annotated[
+    Path | None, typer.Option(help="Your edges: a CSV with columns source,target.", rich_help_panel=DATA)
+]
+Features = Annotated[
+    Path | None,
+    typer.Option(help="Your features: a CSV with a node column, then numbers.", rich_help_panel=DATA),
+]
+Labels = Annotated[
+    Path | None,
+    typer.Option(
+        help="Your labels: a CSV with columns node,label[,split]; split is train, val or test.",
+        rich_help_panel=DATA,
+    ),
+]
+Nodes = Annotated[
+    str,
+    typer.Option(
+        "--nodes",
+        "--targets",
+        help="Which nodes (or graphs) to certify: test, val, all, or numbers such as 3,17,42.",
+        rich_help_panel=DATA,
+    ),
+]
+Threat = Annotated[
+    ThreatKind | None,
+    typer.Option(
+        help="row: the attacker rewires the target's own links. all-pairs: any edge of the graph. \\[default: row for nodes, all-pairs for graphs]",
+        rich_help_panel=DATA,
+        show_default=False,
+    ),
+]
+Model = Annotated[
+    str,
+    typer.Option(
+        help=f"{MODELS}; or file.py:factory, a function that returns your torch module.",
+        rich_help_panel=MODEL,
+        autocompletion=lambda: ["gcn", "gcn-mean", "gat", "gin", "sage", "mlp"],
+    ),
+]
+Weights = Annotated[
+    Path | None,
+    typer.Option(
+        help="Weights for the model, as a safetensors file; without it a built-in model is trained.",
+        rich_help_panel=MODEL,
+    ),
+]
+RecipeOption = Annotated[
+    Recipe,
+    typer.Option(
+        "--recipe",
+        help="How a built-in model is trained: on the clean graph, under noise, or distilled under noise.",
+        rich_help_panel=MODEL,
+    ),
+]
+ProtocolOption = Annotated[
+    Protocol,
+    typer.Option(
+        "--protocol", help="Whether training sees the test nodes' features and edges.", rich_help_panel=MODEL
+    ),
+]
+Beta = Annotated[
+    float | None,
+    typer.Option(
+        help="Probability that an entry keeps its value. \\[default: 0.7]",
+        show_default=False,
+        rich_help_panel=NOISE,
+    ),
+]
+PAdd = Annotated[
+    float | None,
+    typer.Option(
+        "--p-add", help="Asymmetric noise: probability that a missing edge appears.", rich_help_panel=NOISE
+    ),
+]
+PDelete = Annotated[
+    float | None,
+    typer.Option(
+        "--p-delete", help="Asymmetric noise: probability that an edge vanishes.", rich_help_panel=NOISE
+    ),
+]
+Samples = Annotated[int, typer.Option(help="Noisy copies drawn for each target.", rich_help_panel=NOISE)]
+Alpha = Annotated[
+    float,
+    typer.Option(help="A certificate may be wrong with at most this probability.", rich_help_panel=NOISE),
+]
+Bounds = Annotated[
+    BoundsKind,
+    typer.Option(
+        help="strict; paper: the published rule; anytime: valid however often you look.",
+        rich_help_panel=NOISE,
+    ),
+]
+Family = Annotated[
+    bool,
+    typer.Option(
+        "--family", help="One confidence for all targets together, not for each.", rich_help_panel=NOISE
+    ),
+]
+WantSize = Annotated[
+    int | None,
+    typer.Option(
+        "--want-size",
+        help="The K you are after: warns before sampling if these settings cannot reach it.",
+        rich_help_panel=NOISE,
+    ),
+]
+Seed = Annotated[int, typer.Option(help="Seed of split, training and noise.", rich_help_panel=COMPUTE)]
+Store = Annotated[
+    Path | None,
+    typer.Option(
+        help="A folder that keeps every vote: run the same command again to resume.", rich_help_panel=COMPUTE
+    ),
+]
+Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1 …", rich_help_panel=COMPUTE)]
+Engine = Annotated[
+    EngineKind,
+    typer.Option(
+        help="auto: a fast exact engine where one fits, else the generic one.", rich_help_panel=COMPUTE
+    ),
+]
+Runner = Annotated[RunnerKind, typer.Option(help="serial, or ray: a Ray cluster.", rich_help_panel=COMPUTE)]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        help="With --runner ray: local, auto, host:port or ray://host:port.", rich_help_panel=COMPUTE
+    ),
+]
+BatchSize = Annotated[
+    int | None, typer.Option("--batch-size", help="Noisy graphs asked at a time.", rich_help_panel=COMPUTE)
+]
+Floor = Annotated[
+    bool,
+    typer.Option(
+        "--floor/--no-floor",
+        help="Train the best structure-free model to hold the curve against.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+Report = Annotated[
+    Path | None, typer.Option(help="Write the HTML report to this file.", rich_help_panel=OUTPUT)
+]
+Json = Annotated[
+    bool,
+    typer.Option(
+        "--json", help="One JSON document on stdout, everything else on stderr.", rich_help_panel=OUTPUT
+    ),
+]

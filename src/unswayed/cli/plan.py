@@ -1,0 +1,244 @@
+"""One run from start to end: what the command line asked, the model, the floor, the votes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unswayed.cli.common import note, warn
+from unswayed.cli.inputs import Targets, load_factory, load_weights, read_threat
+from unswayed.cli.record import WEIGHTS, Record, Sketch, read_record, write_record
+from unswayed.datasets import Dataset, Split
+from unswayed.errors import InputError, StoreError
+from unswayed.polling import poll
+from unswayed.runners import Runner
+from unswayed.sampling.threat import Threat
+from unswayed.store import SETTINGS
+from unswayed.theory import ceiling
+from unswayed.theory.noise import Noise
+from unswayed.votes import Votes
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that decides a run, checked before anything slow starts."""
+
+    dataset: Dataset
+    split: Split
+    targets: Targets
+    threat: str | None
+    noise: Noise
+    model: str
+    weights: Path | None
+    recipe: str
+    protocol: str
+    samples: int
+    alpha: float
+    bounds: str
+    family: bool
+    seed: int
+    store: Path | None
+    device: str
+    engine: str
+    runner: Runner | None
+    batch_size: int | None
+    purpose: str = "certify"
+
+    def __post_init__(self) -> None:
+        if self.samples < 1:
+            raise InputError(f"--samples must be 1 or more, not {self.samples}.")
+        if not 0 < self.alpha < 1:
+            raise InputError(f"--alpha must lie strictly between 0 and 1, not {self.alpha}.")
+        if self.batch_size is not None and self.batch_size < 1:
+            raise InputError(f"--batch-size must be 1 or more, not {self.batch_size}.")
+        if self.store is not None and self.store.exists() and not self.store.is_dir():
+            raise InputError(f"--store must be a folder, and {self.store} is a file.")
+
+    @property
+    def built_in(self) -> bool:
+        """Whether the model is one of ours and not `file.py:factory`."""
+        return ":" not in self.model and not self.model.endswith(".py")
+
+    @property
+    def training(self) -> dict[str, Any]:
+        """How the model came about; two runs with equal training have equal weights."""
+        ours = self.built_in and self.weights is None
+        return {
+            "dataset": self.dataset.name,
+            "model": self.model,
+            "weights": None if self.weights is None else str(self.weights),
+            "recipe": self.recipe if ours else None,
+            "protocol": self.protocol if ours else None,
+            "seed": self.seed,
+            "noise": self.noise.to_dict() if ours and self.recipe != "clean" else None,
+        }
+
+    def ceiling(self, threat: Threat) -> int:
+        """The largest K that unanimous votes could prove."""
+        alpha = self.alpha / len(threat) if self.family else self.alpha
+        cap = int(threat.entries.max())
+        return ceiling(self.noise, self.samples, alpha, self.dataset.num_classes, self.bounds, cap=cap)
+
+
+def make_threat(plan: Plan, want: int | None) -> Threat:
+    """The threat; warns, before anything is sampled, where the wanted size is out of reach."""
+    threat = read_threat(plan.dataset, plan.targets, plan.threat)
+    reach = plan.ceiling(threat)
+    if want is not None and want > reach:
+        cap = int(threat.entries.max())
+        more = next(
+            (d for d in _more(plan.samples) if replace(plan, samples=d).ceiling(threat) >= want), None
+        )
+        if want > cap:
+            cure = f"a target has only {cap} entries"
+        elif more is None:
+            cure = "use more noise (a beta nearer to 0.5)"
+        else:
+            cure = f"it takes at least --samples {more}, or more noise (a beta nearer to 0.5)"
+        warn(
+            f"K = {want} is out of reach: even unanimous votes prove at most K = {reach} with these settings; {cure}."
+        )
+    else:
+        note(f"With these settings K can reach at most {reach}.")
+    return threat
+
+
+def _more(samples: int) -> list[int]:
+    return [step * 10**power for power in range(3, 9) for step in (1, 2, 5) if step * 10**power > samples]
+
+
+def make_model(plan: Plan) -> Any:
+    """The classifier: the user's, ours with given weights, the store's, or a freshly trained one."""
+    from unswayed.models import build
+
+    if not plan.built_in:
+        model = load_factory(plan.model, plan.dataset)
+        if plan.weights is not None:
+            load_weights(model, plan.weights)
+        return model
+    kept = None if plan.store is None else _kept_weights(plan.store, plan.training)
+    weights = plan.weights or kept
+    if weights is None:
+        return _train(plan)
+    data = plan.dataset
+    model = build(plan.model, data.num_features, data.num_classes, task=data.task, seed=plan.seed)
+    load_weights(model, weights)
+    return model.eval()
+
+
+def _kept_weights(store: Path, training: Mapping[str, Any]) -> Path | None:
+    record = read_record(store)
+    if record is None:
+        return None
+    for name, value in training.items():
+        if record.training.get(name) != value:
+            raise StoreError(
+                f"The store {store} was made with another {name} ({record.training.get(name)}, now {value}); "
+                "use a new folder for this run."
+            )
+    return store / WEIGHTS if (store / WEIGHTS).exists() else None
+
+
+def _train(plan: Plan) -> Any:
+    from unswayed.models.training import fit
+
+    note(f"Training {plan.model} on {plan.dataset.name} ({plan.recipe}, {plan.protocol}) …")
+    noise = None if plan.recipe == "clean" else plan.noise
+    return fit(
+        plan.model, plan.dataset, plan.split, recipe=plan.recipe, noise=noise, protocol=plan.protocol, seed=plan.seed,
+        device=plan.device,
+    )  # fmt: skip
+
+
+def make_floor(plan: Plan) -> tuple[float, str] | None:
+    """Accuracy on these targets of the best structure-free model, and its name; None where no truth is known."""
+    from unswayed.models.floors import floor
+
+    truth = plan.targets.truth
+    if not bool((truth >= 0).any()):
+        return None
+    note("Training structure-free models for the floor …")
+    best = floor(plan.dataset, plan.split, protocol=plan.protocol, seed=plan.seed)
+    right = best.predictions[plan.targets.ids].cpu() == truth
+    return float(right.float().mean()), str(best.name)
+
+
+def make_record(plan: Plan, command: str, floor: tuple[float, str] | None) -> Record:
+    """What is remembered of this run."""
+    data = plan.dataset
+    graph = (
+        tuple(_sketch(data.graphs[int(place)]) for place in plan.targets.ids)
+        if data.task == "graph"
+        else _sketch(data.graph)
+    )
+    return Record(
+        title=f"{plan.model} on {data.name}",
+        command=command,
+        training=plan.training,
+        samples=plan.samples,
+        alpha=plan.alpha,
+        bounds=plan.bounds,
+        family=plan.family,
+        names=plan.targets.names,
+        truth=tuple(plan.targets.truth.tolist()),
+        class_names=data.class_names,
+        floor=None if floor is None else floor[0],
+        floor_name=None if floor is None else floor[1],
+        graph=graph,
+    )
+
+
+def _sketch(data: Any) -> Sketch:
+    label = None if data.y is None else data.y.view(-1).numpy().astype(np.int64)
+    return Sketch(data.edge_index.numpy().astype(np.int64), int(data.num_nodes), label)
+
+
+def run_plan(plan: Plan, threat: Threat, model: Any, record: Record) -> Votes:
+    """The votes; with a store, everything needed to resume and to report is on disk before the first sample."""
+    if plan.store is not None:
+        _warn_of_second_look(plan)
+        if not (plan.store / SETTINGS).exists():  # an older run is left as it is until `poll` has accepted it
+            write_record(plan.store, record)
+            _keep_weights(plan.store, model)
+    votes = poll(
+        model,
+        threat,
+        plan.noise,
+        samples=plan.samples,
+        seed=plan.seed,
+        device=plan.device,
+        engine=plan.engine,
+        runner=plan.runner,
+        store=plan.store,
+        classes=plan.dataset.num_classes,
+        batch_size=plan.batch_size,
+        purpose=plan.purpose,
+    )
+    if plan.store is not None:
+        write_record(plan.store, replace(record, finished=True))
+    return votes
+
+
+def _warn_of_second_look(plan: Plan) -> None:
+    assert plan.store is not None
+    before = read_record(plan.store)
+    if before is not None and before.finished and before.samples != plan.samples and plan.bounds != "anytime":
+        warn(
+            f"This store was certified before, at {before.samples} samples. Changing the number after seeing the result "
+            "voids the confidence, unless you had decided on it beforehand; --bounds anytime stays valid."
+        )
+
+
+def _keep_weights(store: Path, model: Any) -> None:
+    from safetensors.torch import save
+    from torch import nn
+
+    from unswayed.votes import write_atomically
+
+    if isinstance(model, nn.Module):
+        state = {
+            name: value.detach().cpu().contiguous().clone() for name, value in model.state_dict().items()
+        }
+        write_atomically(store / WEIGHTS, save(state))

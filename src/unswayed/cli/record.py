@@ -1,0 +1,151 @@
+"""What a stored run remembers beside its votes, so that reports and explanations need neither model nor dataset."""
+
+import io
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unswayed.certificates import Certificates, certify
+from unswayed.errors import InputError, StoreError, WorldError
+from unswayed.report.summary import Summary, summarise
+from unswayed.store import load
+from unswayed.votes import Votes, write_atomically
+
+RECORD, GRAPH, WEIGHTS = "run.json", "graph.npz", "weights.safetensors"
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """Just enough of a graph to draw it."""
+
+    edge_index: npt.NDArray[np.int64]
+    num_nodes: int
+    y: npt.NDArray[np.int64] | None = None
+
+
+@dataclass(frozen=True)
+class Record:
+    """A run in words: how it was trained and asked, what is true, and how to do it again. JSON-ready but for `graph`."""
+
+    title: str
+    command: str
+    training: Mapping[str, Any]
+    samples: int
+    alpha: float
+    bounds: str
+    family: bool
+    names: tuple[str, ...]
+    truth: tuple[int, ...]
+    class_names: tuple[str, ...] | None = None
+    floor: float | None = None
+    floor_name: str | None = None
+    finished: bool = False
+    graph: Sketch | tuple[Sketch, ...] | None = field(default=None, compare=False)
+
+    def certify(self, votes: Votes) -> Certificates:
+        """The certificates of these votes at the recorded confidence."""
+        return certify(votes, alpha=self.alpha, bounds=self.bounds, family=self.family)
+
+    def summarise(self, certs: Certificates) -> Summary:
+        """The facts of a report; a label of −1 means unknown, and where all are unknown there is no truth."""
+        if len(self.names) != len(certs):
+            raise StoreError(f"The record names {len(self.names)} targets but the votes have {len(certs)}.")
+        known = any(label >= 0 for label in self.truth)
+        return summarise(
+            certs,
+            data=self.graph,
+            truth=self.truth if known else None,
+            floor=None
+            if self.floor is None
+            else _Floor(self.floor, self.floor_name or "structure-free model"),
+            command=self.command,
+            title=self.title,
+            names=self.names,
+            class_names=self.class_names,
+            settings={name.capitalize(): value for name, value in self.training.items() if value is not None},
+        )
+
+
+@dataclass(frozen=True)
+class _Floor:
+    accuracy: float
+    name: str
+
+
+def write_record(folder: Path, record: Record) -> None:
+    """Keep the record in the folder of a run, atomically."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:
+        raise InputError(f"--store must be a folder, and {folder} is a file.") from error
+    except OSError as error:
+        raise WorldError(f"The store {folder} could not be created: {error.strerror or error}.") from error
+    words = {name: value for name, value in asdict(record).items() if name != "graph"}
+    write_atomically(folder / RECORD, json.dumps({"format": FORMAT, **words}, indent=2).encode() + b"\n")
+    if record.graph is not None:
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, allow_pickle=False, **_arrays(record.graph))
+        write_atomically(folder / GRAPH, buffer.getvalue())
+
+
+def read_record(folder: str | os.PathLike[str]) -> Record | None:
+    """The record of a stored run; None where the run was made from Python and has none."""
+    path = Path(folder) / RECORD
+    if not path.exists():
+        return None
+    try:
+        words = json.loads(path.read_bytes())
+        if words.pop("format") != FORMAT:
+            raise StoreError(f"{path} was written by another version; certify again into a new folder.")
+        for name in ("names", "truth", "class_names"):
+            words[name] = tuple(words[name]) if words[name] is not None else None
+        return Record(**words, graph=_read_graph(Path(folder) / GRAPH))
+    except OSError as error:
+        raise WorldError(f"{path} could not be read: {error.strerror or error}.") from error
+    except StoreError:
+        raise
+    except Exception as error:  # a damaged file can fail anywhere
+        raise StoreError(f"{path} is damaged; delete it and run the same certify command again.") from error
+
+
+def open_run(folder: Path) -> tuple[Record, Votes]:
+    """The record and the votes of a run that `certify --store` made."""
+    if not folder.exists():
+        raise StoreError(f"There is no store {folder}; make one with: unswayed certify … --store {folder}.")
+    votes, record = load(folder), read_record(folder)
+    if record is None:
+        record = Record(
+            title=f"Certified robustness: {folder.name}", command=f"unswayed report {folder}", training={}, samples=0,
+            alpha=0.001, bounds="anytime" if votes.adaptive else "strict", family=False,
+            names=tuple(str(target) for target in votes.targets), truth=(-1,) * len(votes),
+        )  # fmt: skip
+    return record, votes
+
+
+def _arrays(graph: Sketch | tuple[Sketch, ...]) -> dict[str, npt.NDArray[np.int64]]:
+    parts = (graph,) if isinstance(graph, Sketch) else graph
+    arrays = {
+        "one": np.array([isinstance(graph, Sketch)], np.int64),
+        "edges": np.concatenate([part.edge_index for part in parts], axis=1),
+        "counts": np.array([part.edge_index.shape[1] for part in parts]),
+        "nodes": np.array([part.num_nodes for part in parts]),
+    }
+    return arrays if isinstance(graph, tuple) or graph.y is None else {**arrays, "y": graph.y}
+
+
+def _read_graph(path: Path) -> Sketch | tuple[Sketch, ...] | None:
+    if not path.exists():
+        return None
+    with np.load(path, allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    pieces = np.split(arrays["edges"], np.cumsum(arrays["counts"])[:-1], axis=1)
+    if arrays["one"][0]:
+        return Sketch(pieces[0], int(arrays["nodes"][0]), arrays.get("y"))
+    return tuple(Sketch(piece, int(nodes)) for piece, nodes in zip(pieces, arrays["nodes"], strict=True))

@@ -1,0 +1,54 @@
+"""`unswayed report`: the HTML report of a stored run, at the recorded confidence or another one."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from unswayed.cli import options as opt
+from unswayed.cli.certify import document, save_report
+from unswayed.cli.common import console, emit
+
+app = typer.Typer(rich_markup_mode="rich", add_completion=False)
+
+EXAMPLES = """
+[bold]Examples[/bold]
+
+  unswayed report runs/cora
+
+  unswayed report runs/cora --out cora.html --alpha 0.01
+"""
+
+
+@app.command(epilog=EXAMPLES)
+def report(
+    store: Annotated[Path, typer.Argument(help="The folder that `certify --store` filled.", metavar="STORE")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The file to write.")] = Path(
+        "unswayed-report.html"
+    ),
+    alpha: Annotated[float | None, typer.Option(help="Another alpha than the recorded one.")] = None,
+    bounds: Annotated[
+        opt.BoundsKind | None, typer.Option(help="Other bounds than the recorded ones.")
+    ] = None,
+    family: Annotated[
+        bool, typer.Option("--family", help="One confidence for all targets together.")
+    ] = False,
+    as_json: opt.Json = False,
+) -> None:
+    """Write the report of a stored run: one HTML file that needs nothing else."""
+    from unswayed.cli.record import open_run
+
+    record, votes = open_run(store)
+    record = replace(
+        record,
+        alpha=record.alpha if alpha is None else alpha,
+        bounds=record.bounds if bounds is None else str(bounds),
+        family=record.family or family,
+    )
+    certs = record.certify(votes)
+    save_report(record, certs, out)
+    if as_json:
+        emit(document(record, certs, out))
+    else:
+        console().print(f"The report of {store} is in {out}.", soft_wrap=True, markup=False)
