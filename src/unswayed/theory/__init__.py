@@ -1,1 +1,19 @@
 """What is proven: noise, likelihood-ratio regions, confidence bounds and the certified size. Pure functions, no torch."""
+
+from unswayed.theory.bounds import Bounds, bound_votes, ceiling
+from unswayed.theory.noise import AddDelete, Flip, Noise, noise_from_dict
+from unswayed.theory.size import certified_size, grid, is_certified, worst_case
+
+__all__ = [
+    "AddDelete",
+    "Bounds",
+    "Flip",
+    "Noise",
+    "bound_votes",
+    "ceiling",
+    "certified_size",
+    "grid",
+    "is_certified",
+    "noise_from_dict",
+    "worst_case",
+]
