@@ -167,7 +167,7 @@ def certify(
     >>> votes = Votes.from_counts([[9_990, 10], [5_100, 4_900]], Flip(beta=0.7), entries=2_707)
     >>> certs = certify(votes, alpha=0.001)
     >>> certs.label, certs.size
-    (array([ 0, -1]), array([10, -1]))
+    (array([ 0, -1]), array([11, -1]))
     """
     if bounds not in METHODS:
         raise InputError(f"bounds must be one of {', '.join(METHODS)}, not {bounds!r}.")

@@ -7,21 +7,19 @@ the rest, so the answer is exact for the floats given.
 """
 
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unswayed.errors import InputError
-from unswayed.theory.noise import Flip, Noise
-from unswayed.theory.regions import TINY, Floats, Law, Side, probabilities, table, weights
+from unswayed.theory.exact import decide
+from unswayed.theory.regions import TINY, Floats, Law, Side, probabilities, table
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 #: Probabilities below this are left to ball arithmetic: the tables may have lost terms to underflow.
 SMALL = 1e-280
-PRECISIONS = (128, 512, 2048, 8192)
 
 
 def _probability(value: ArrayLike, name: str) -> Floats:
@@ -36,90 +34,30 @@ def _probability(value: ArrayLike, name: str) -> Floats:
 
 def _pair(p_top: ArrayLike, p_rest: ArrayLike) -> tuple[Floats, Floats]:
     top, rest = _probability(p_top, "p_top"), _probability(p_rest, "p_rest")
-    try:
-        top, rest = np.broadcast_arrays(top, rest)
-    except ValueError as error:
-        raise InputError(f"p_top {top.shape} and p_rest {rest.shape} have shapes that do not fit.") from error
+    top, rest = _fit(top, rest)
     return top, rest
+
+
+def _counts(value: ArrayLike, name: str) -> Ints:
+    array = np.asarray(value)
+    if not np.issubdtype(array.dtype, np.integer) or np.any(array < 0):
+        raise InputError(f"{name} must be whole numbers, 0 or more.")
+    return array.astype(np.int64)
+
+
+def _fit(*arrays: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+    try:
+        return tuple(np.broadcast_arrays(*arrays))
+    except ValueError as error:
+        raise InputError(
+            f"The shapes {', '.join(str(array.shape) for array in arrays)} do not fit together."
+        ) from error
 
 
 def _count(value: object, name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
         raise InputError(f"{name} must be a whole number, 0 or more, not {value!r}.")
     return int(value)
-
-
-# --- exact decisions -----------------------------------------------------------------------------------------------
-
-
-def _fill(x: list[Any], y: list[Any], p: Any, clamp: Callable[[Any, Any], Any]) -> Any:
-    """Y-weight of the set that takes regions in order until its X-weight is `p`; sound for balls, exact for numbers."""
-    used_x = used_y = 0
-    for mass_x, mass_y in zip(x, y, strict=True):
-        if used_x >= p:  # comparisons of balls hold only when they are certain
-            break
-        if used_x + mass_x <= p:
-            used_y += mass_y
-        else:
-            used_y += clamp(p - used_x, mass_x) * mass_y / mass_x
-        used_x += mass_x
-    return used_y
-
-
-def _gap(p_top: Fraction, p_rest: Fraction, law: Law, adds: int, deletes: int, precision: int | None) -> tuple[Any, Any]:
-    """(Pr(Y∈A), Pr(Y∈B)) times the same positive number, as fractions or as balls."""
-    import flint  # noqa: PLC0415  (loaded only where float64 cannot decide)
-
-    x, y, total = weights(law, adds, deletes, precision)
-
-    def scaled(p: Fraction) -> Any:
-        value = flint.fmpq(p.numerator, p.denominator) * total
-        return value if precision is None else flint.arb(value)
-
-    def clamp(part: Any, whole: Any) -> Any:
-        return part if precision is None else part.max(0).min(whole)
-
-    return _fill(x, y, scaled(p_top), clamp), _fill(x[::-1], y[::-1], scaled(p_rest), clamp)
-
-
-def exact_worst_case(
-    p_top: Fraction, p_rest: Fraction, law: Law, adds: int = 0, deletes: int = 0
-) -> tuple[Fraction, Fraction]:
-    """Exactly (Pr(Y∈A), Pr(Y∈B)) for rational probabilities; p_rest is clipped to 1 − p_top.
-
-    >>> exact_worst_case(Fraction(11, 14), Fraction(3, 14), Fraction(7, 10), deletes=1)
-    (Fraction(1, 2), Fraction(1, 2))
-    """
-    *_, total = weights(law, adds, deletes)
-    gap = _gap(p_top, min(p_rest, 1 - p_top), law, adds, deletes, None)
-    a, b = (Fraction(int(value.p), int(value.q)) / total for value in map(_rational, gap))
-    return a, b
-
-
-def _rational(value: Any) -> Any:
-    import flint  # noqa: PLC0415
-
-    return flint.fmpq(value)
-
-
-def decide(p_top: float, p_rest: float, law: Law, adds: int, deletes: int) -> bool:
-    """Exactly whether Pr(Y∈A) > Pr(Y∈B), by balls of rising precision and, for ties, by integers."""
-    import flint  # noqa: PLC0415
-
-    top = Fraction(p_top)
-    rest = min(Fraction(p_rest), 1 - top)
-    for precision in PRECISIONS:
-        with flint.ctx.workprec(precision):
-            a, b = _gap(top, rest, law, adds, deletes, precision)
-            if a > b:
-                return True
-            if a <= b:
-                return False
-    a, b = _gap(top, rest, law, adds, deletes, None)
-    return bool(a > b)
-
-
-# --- float decisions -----------------------------------------------------------------------------------------------
 
 
 def _mass_top(p: Floats, top: Side, bottom: Side) -> Floats:
@@ -134,6 +72,7 @@ def worst_case(
 
     Floats for reading and plotting; `is_certified` settles what rounding leaves open.
 
+    >>> from unswayed.theory import Flip
     >>> worst_case(0.9, 0.1, Flip(beta=0.75), deletes=1)
     (array(0.7), array(0.3))
     """
@@ -177,25 +116,24 @@ def _easy(top: Floats, rest: Floats, law: Law) -> tuple[Bools, Bools]:
 
 
 def is_certified(
-    p_top: ArrayLike, p_rest: ArrayLike, noise: Law, *, adds: int = 0, deletes: int = 0
+    p_top: ArrayLike, p_rest: ArrayLike, noise: Law, *, adds: ArrayLike = 0, deletes: ArrayLike = 0
 ) -> Bools:
     """Exactly whether this attack, and every smaller one, is proved unable to change the label.
 
+    >>> from unswayed.theory import Flip
     >>> is_certified([0.78, 0.79], [0.22, 0.21], Flip(beta=0.7), deletes=1)
     array([False,  True])
     """
     top, rest = _pair(p_top, p_rest)
-    adds, deletes = _count(adds, "adds"), _count(deletes, "deletes")
+    top, rest, a, d = _fit(top, rest, _counts(adds, "adds"), _counts(deletes, "deletes"))
     hopeless, free = _easy(top, rest, noise)
-    result = free | (~hopeless & (adds + deletes == 0))
+    result = free | (~hopeless & (a + d == 0))
     left = ~hopeless & ~result
-    if left.any():
-        t = top[left]
-        result[left] = _test(t, np.minimum(rest[left], 1 - t), noise, adds, deletes)
+    for each_a, each_d in {(int(i), int(j)) for i, j in zip(a[left], d[left], strict=True)}:
+        here = left & (a == each_a) & (d == each_d)
+        result[here] = _test(top[here], np.minimum(rest[here], 1 - top[here]), noise, each_a, each_d)
     return np.asarray(result)
 
-
-# --- searching for the size ----------------------------------------------------------------------------------------
 
 Attack = Callable[[Ints, int], Bools]
 
@@ -221,7 +159,7 @@ def _search(count: int, cap: int, passes: Attack) -> Ints:
     return size
 
 
-def _passes(top: Floats, rest: Floats, law: Law, ones: Ints | None, cap: int) -> Attack:
+def _passes(top: Floats, rest: Floats, law: Law, ones: Ints | None, cap: Ints) -> Attack:
     """Whether every feasible split adds + deletes = k is certified; with equal probabilities one split stands for all."""
     p_add, p_delete = probabilities(law)
 
@@ -229,11 +167,11 @@ def _passes(top: Floats, rest: Floats, law: Law, ones: Ints | None, cap: int) ->
         return _test(top[index], rest[index], law, 0, k)
 
     def all_splits(index: Ints, k: int) -> Bools:
-        good = np.ones(index.size, dtype=np.bool_)
+        good = k <= cap[index]
         for adds in _outside_in(k):
             ask = good.copy()
             if ones is not None:
-                ask &= (k - adds <= ones[index]) & (adds <= cap - ones[index])
+                ask &= (k - adds <= ones[index]) & (adds <= cap[index] - ones[index])
             if ask.any():
                 good[ask] = _test(top[index[ask]], rest[index[ask]], law, adds, k - adds)
         return good
@@ -249,7 +187,7 @@ def _outside_in(k: int) -> list[int]:
     return [int(i) for i in order]
 
 
-def _ones(ones: ArrayLike | None, shape: tuple[int, ...], cap: int) -> Ints | None:
+def _ones(ones: ArrayLike | None, shape: tuple[int, ...], cap: Ints) -> Ints | None:
     if ones is None:
         return None
     try:
@@ -262,34 +200,36 @@ def _ones(ones: ArrayLike | None, shape: tuple[int, ...], cap: int) -> Ints | No
 
 
 def certified_size(
-    p_top: ArrayLike, p_rest: ArrayLike, noise: Law, cap: int, *, ones: ArrayLike | None = None
+    p_top: ArrayLike, p_rest: ArrayLike, noise: Law, cap: ArrayLike, *, ones: ArrayLike | None = None
 ) -> Ints:
     """Exactly the largest K ≤ cap such that no change of K entries can change the label; −1 where p_top ≤ p_rest.
 
     p_rest is clipped to 1 − p_top. `cap` is the number of entries. Where `ones`, the number of entries that are 1, is
     given, only attacks that exist count: at most `ones` deletions and `cap − ones` additions.
 
+    >>> from unswayed.theory import Flip
     >>> certified_size([0.89, 0.89, 0.5], [0.02, 0.11, 0.5], Flip(beta=0.7), cap=2707)
     array([ 4,  1, -1])
     """
     top, rest = _pair(p_top, p_rest)
-    cap = _count(cap, "cap")
-    known = _ones(ones, top.shape, cap)
+    top, rest, caps = _fit(top, rest, _counts(cap, "cap"))
+    known = _ones(ones, top.shape, caps)
     hopeless, free = _easy(top, rest, noise)
-    size = np.where(hopeless, -1, np.where(free, cap, 0)).astype(np.int64)
+    size = np.where(hopeless, -1, np.where(free, caps, 0)).astype(np.int64)
     left = ~hopeless & ~free
     for group in (left & (top >= 0.5), left & (top < 0.5)):
         if group.any():
             t = top[group]
             r = np.minimum(rest[group], 1 - t)
-            passes = _passes(t, r, noise, None if known is None else known[group], cap)
-            size[group] = _search(t.size, cap, passes)
+            passes = _passes(t, r, noise, None if known is None else known[group], caps[group])
+            size[group] = np.minimum(_search(t.size, int(caps[group].max()), passes), caps[group])
     return size
 
 
-def grid(p_top: ArrayLike, p_rest: ArrayLike, noise: Noise, adds: int, deletes: int) -> Bools:
+def grid(p_top: ArrayLike, p_rest: ArrayLike, noise: Law, adds: int, deletes: int) -> Bools:
     """Exactly which attacks of up to `adds` additions and `deletes` deletions are certified: bool[…, adds+1, deletes+1].
 
+    >>> from unswayed.theory import Flip
     >>> grid(0.89, 0.02, Flip(beta=0.7), adds=2, deletes=3)
     array([[ True,  True,  True,  True],
            [ True,  True,  True,  True],
@@ -297,7 +237,7 @@ def grid(p_top: ArrayLike, p_rest: ArrayLike, noise: Noise, adds: int, deletes: 
     """
     top, rest = _pair(p_top, p_rest)
     adds, deletes = _count(adds, "adds"), _count(deletes, "deletes")
-    if isinstance(noise, Flip):
+    if len(set(probabilities(noise))) == 1:
         sums = np.add.outer(np.arange(adds + 1), np.arange(deletes + 1))
         return np.asarray(certified_size(top, rest, noise, adds + deletes)[..., None, None] >= sums)
     result = np.zeros((*top.shape, adds + 1, deletes + 1), dtype=np.bool_)
