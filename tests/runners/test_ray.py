@@ -1,0 +1,380 @@
+"""RayRunner on a real cluster of two nodes (two raylets on this machine), against SerialRunner."""
+
+import importlib.util
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+from torch_geometric.nn import GCNConv
+
+import unswayed as us
+from unswayed.errors import InputError, UnsoundModel, UnswayedError, WorldError
+from unswayed.runners import Block, SerialRunner
+from unswayed.runners.ray import RayRunner
+from unswayed.sampling.question import Question
+from unswayed.votes import Votes
+
+ray = pytest.importorskip("ray")
+CLIENT_PORT = 10077
+
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    from ray.cluster_utils import Cluster
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Ray leaves files and sockets to the garbage collector
+        head = {"num_cpus": 1, "include_dashboard": False, "ray_client_server_port": CLIENT_PORT}
+        nodes = Cluster(initialize_head=True, head_node_args=head)
+        nodes.add_node(num_cpus=1)
+        ray.init(nodes.address, log_to_driver=False, logging_level="ERROR")
+        yield nodes
+        ray.shutdown()
+        nodes.shutdown()
+
+
+@pytest.fixture
+def runner(cluster):
+    return RayRunner(address=cluster.address)
+
+
+class Net(torch.nn.Module):
+    """Two layers on a small graph."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.second = GCNConv(4, 8), GCNConv(8, 3)
+
+    def forward(self, x, edge_index):
+        return self.second(self.first(x, edge_index).relu(), edge_index)
+
+
+def graph():
+    edges = torch.tensor([[0, 1, 2, 3, 4, 5, 6, 0], [1, 2, 3, 4, 5, 6, 7, 4]])
+    x = torch.randn(8, 4, generator=torch.Generator().manual_seed(1))
+    return Data(x=x, edge_index=torch.cat([edges, edges.flip(0)], dim=1))
+
+
+def ask(model=None, **settings):
+    return Question(model or Net(), us.Row(graph(), [0, 3, 5]), us.Flip(beta=0.7), **settings)
+
+
+def parity(rows):
+    return rows.sum(axis=1) % 2
+
+
+def bits(model, **settings):
+    x = np.random.default_rng(0).random((2, 12)) < 0.5
+    return Question(model, us.Bits(x), us.Flip(beta=0.8), classes=2, **settings)
+
+
+def cut(samples, size):
+    return [Block(low, min(low + size, samples)) for low in range(0, samples, size)]
+
+
+def table(results):
+    """{(start, stop): counts}; a block that came twice is an error."""
+    found = {}
+    for block, counts in results:
+        assert (block.start, block.stop) not in found, "counted twice"
+        found[block.start, block.stop] = counts.tolist()
+    return found
+
+
+def in_order(question, blocks):
+    return table(SerialRunner().run(question, blocks))
+
+
+def survivors(results):
+    """(what came before the error, the error)."""
+    kept = {}
+    try:
+        for block, counts in results:
+            kept[block.start, block.stop] = counts.tolist()
+    except UnswayedError as error:
+        return kept, error
+    raise AssertionError("no error was raised")
+
+
+class Fuse:
+    """Answers parity, but does `harm` in the block of 30 samples, as often as there are lives in the file."""
+
+    def __init__(self, path, harm, lives=1):
+        self.path, self.harm = str(path), harm
+        path.write_text(str(lives))
+
+    def __call__(self, rows):
+        lives = pathlib.Path(self.path)
+        if len(rows) == 30 and (left := int(lives.read_text())) > 0:
+            lives.write_text(str(left - 1))
+            self.harm()
+        return parity(rows)
+
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def raise_():
+    raise ZeroDivisionError("the model broke")
+
+
+def exhaust():
+    raise MemoryError("no room for 1 TB")
+
+
+class TestVotes:
+    def test_equal_to_serial_whatever_the_blocks(self, runner):
+        question = ask(seed=5)
+        assert table(runner.run(question, cut(200, 40))) == in_order(question, cut(200, 40))
+
+    def test_separate_noise_some_targets_and_odd_blocks(self, runner):
+        question = ask(shared=False)
+        blocks = [Block(3, 50, (2, 0)), Block(50, 51, (1,)), Block(1000, 1033)]
+        assert table(runner.run(question, blocks)) == in_order(question, blocks)
+
+    def test_no_blocks_need_no_cluster(self):
+        assert list(RayRunner(address="10.255.255.1:1").run(ask(), [])) == []
+
+    def test_both_nodes_count(self, runner, monkeypatch):
+        seen = set()
+        module = sys.modules["unswayed.runners.ray"]
+
+        def slowly(*arguments):
+            time.sleep(0.3)
+            return np.array([[os.getppid()]])
+
+        monkeypatch.setattr(module, "count_block", slowly)
+        for _, counts in runner.run(bits(parity), cut(8, 1)):
+            seen.add(int(counts[0, 0]))
+        assert len(seen) == 2  # workers of two raylets
+
+    def test_poll_takes_it_as_a_runner(self, runner):
+        plain = us.poll(Net(), us.Row(graph(), [1, 2]), us.Flip(beta=0.7), samples=100, seed=2)
+        assert (
+            us.poll(Net(), us.Row(graph(), [1, 2]), us.Flip(beta=0.7), samples=100, seed=2, runner=runner)
+            == plain
+        )
+
+    def test_a_model_from_a_file_that_workers_cannot_import(self, runner, tmp_path):
+        path = tmp_path / "home_made_model.py"
+        path.write_text("def classify(rows):\n    return rows[:, 0] ^ rows[:, 1]\n")
+        spec = importlib.util.spec_from_file_location("home_made_model", path)
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["home_made_model"] = module
+        try:
+            spec.loader.exec_module(module)
+            question = bits(module.classify)
+            assert table(runner.run(question, cut(20, 10))) == in_order(question, cut(20, 10))
+        finally:
+            del sys.modules["home_made_model"]
+
+    def test_no_more_in_flight_than_twice_the_slots(self, runner, monkeypatch):
+        module = sys.modules["unswayed.runners.ray"]
+        most = []
+        taken = module._Run._take
+
+        def watch(self):
+            most.append(len(self.asked))
+            return taken(self)
+
+        monkeypatch.setattr(module._Run, "_take", watch)
+        assert len(table(runner.run(bits(parity), cut(60, 2)))) == 30
+        assert max(most) == 4  # two nodes of one CPU
+        most.clear()
+        assert len(table(RayRunner(address=runner.address, workers=1).run(bits(parity), cut(10, 2)))) == 5
+        assert max(most) == 1
+
+
+class TestFaults:
+    def test_a_killed_worker_changes_nothing(self, runner, tmp_path):
+        blocks = [*cut(100, 20), Block(100, 130), Block(130, 150)]
+        question = bits(Fuse(tmp_path / "lives", die))
+        assert table(runner.run(question, blocks)) == in_order(bits(parity), blocks)
+        assert (tmp_path / "lives").read_text() == "0"
+
+    @pytest.mark.parametrize(
+        ("harm", "message"),
+        [
+            (die, r"Samples 100 to 129 killed their worker 2 times"),
+            (raise_, r"Samples 100 to 129 .* failed on a worker \(ZeroDivisionError: the model broke\)"),
+            (exhaust, r"Samples 100 to 129 .* ran out of memory .* batch_size"),
+        ],
+    )
+    def test_a_block_that_cannot_be_counted_is_one_clear_error_and_the_rest_is_kept(
+        self, cluster, tmp_path, harm, message
+    ):
+        runner = RayRunner(address=cluster.address, retries=1)
+        question = bits(Fuse(tmp_path / "lives", harm, lives=99))
+        kept, error = survivors(runner.run(question, [*cut(100, 20), Block(100, 130)]))
+        assert isinstance(error, WorldError)
+        assert re.match(message + ".*Every finished block is kept", str(error))
+        assert "\n" not in str(error)
+        assert kept == in_order(bits(parity), cut(100, 20))
+
+    def test_our_own_refusals_come_through_as_they_are(self, runner):
+        class Cached(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.conv = GCNConv(4, 3, cached=True)
+
+            def forward(self, x, edge_index):
+                return self.conv(x, edge_index)
+
+        with pytest.raises(UnsoundModel, match="cached"):
+            list(runner.run(ask(Cached()), cut(10, 5)))
+
+    def test_a_killed_node_changes_nothing(self, cluster, runner):
+        doomed = cluster.add_node(num_cpus=1)
+
+        def slow(rows):
+            time.sleep(0.2)
+            return parity(rows)
+
+        results, killed = {}, False
+        for block, counts in runner.run(bits(slow), cut(300, 10)):
+            assert (block.start, block.stop) not in results
+            results[block.start, block.stop] = counts.tolist()
+            if len(results) == 6:
+                cluster.remove_node(doomed, allow_graceful=False)
+                killed = True
+        assert killed
+        assert results == in_order(bits(parity), cut(300, 10))
+
+    def test_a_caller_that_stops_early_leaves_the_cluster_usable(self, runner):
+        results = runner.run(bits(parity), cut(100, 5))
+        next(results)
+        results.close()
+        assert len(table(runner.run(bits(parity), cut(10, 5)))) == 2
+
+    def test_no_room_for_a_task_is_an_error_in_the_end(self, cluster):
+        greedy = RayRunner(address=cluster.address, cpus_per_task=64, patience=0.5)
+        with pytest.raises(WorldError, match="no room for a task of 64 CPU"):
+            list(greedy.run(bits(parity), cut(4, 2)))
+
+
+DRIVER = """
+import sys, time
+sys.path.insert(0, {folder!r})
+import unswayed as us
+from parity_model import slow
+runner = us.RayRunner(address={address!r})
+votes = us.poll(slow, us.Bits([[0, 1, 1, 0, 1, 0], [1, 1, 0, 0, 0, 1]]), us.Flip(beta=0.7), samples=4000, seed=3,
+                classes=2, store={store!r}, runner=runner)
+print(int(votes.counts.sum()))
+"""
+MODEL = """
+import time
+def slow(rows):
+    time.sleep({pause})
+    return rows[:, :3].sum(axis=1) % 2
+"""
+
+
+@pytest.mark.slow
+class TestDrivers:
+    """Callers in processes of their own."""
+
+    def start(self, tmp_path, address, pause=0.0):
+        (tmp_path / "parity_model.py").write_text(MODEL.format(pause=pause))
+        code = DRIVER.format(folder=str(tmp_path), address=address, store=str(tmp_path / "run"))
+        return subprocess.Popen(
+            [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    def expected(self):
+        def same(rows):
+            return rows[:, :3].sum(axis=1) % 2
+
+        threat = us.Bits([[0, 1, 1, 0, 1, 0], [1, 1, 0, 0, 0, 1]])
+        return us.poll(same, threat, us.Flip(beta=0.7), samples=4000, seed=3, classes=2).counts.tolist()
+
+    def test_through_rays_client(self, cluster, tmp_path):
+        pytest.importorskip("grpc")
+        driver = self.start(tmp_path, f"ray://127.0.0.1:{CLIENT_PORT}")
+        out, err = driver.communicate(timeout=120)
+        assert out.strip() == "8000", err
+        assert us.load(tmp_path / "run").counts.tolist() == self.expected()
+
+    def test_a_killed_driver_goes_on_from_its_store(self, cluster, tmp_path, monkeypatch):
+        first = self.start(tmp_path, cluster.address, pause=0.4)
+        kept = tmp_path / "run" / "votes.npz"
+        while not kept.exists() and first.poll() is None:
+            time.sleep(0.05)
+        first.kill()
+        first.communicate()
+        before = us.load(tmp_path / "run")
+        assert 0 < before.samples[0] < 4000
+        second = self.start(tmp_path, cluster.address)
+        _, err = second.communicate(timeout=120)
+        assert second.returncode == 0, err
+        after = us.load(tmp_path / "run")
+        assert after.counts.tolist() == self.expected()
+        assert np.all(after.blocks[np.isin(after.starts, before.starts)] == before.blocks)
+
+
+class TestSettings:
+    def test_no_ray_is_one_sentence(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "ray", None)
+        with pytest.raises(InputError, match=r"pip install 'unswayed\[ray\]'"):
+            list(RayRunner().run(bits(parity), cut(4, 2)))
+
+    def test_a_gpu_question_needs_gpus(self):
+        with pytest.raises(InputError, match="gpus_per_task"):
+            list(RayRunner().run(bits(parity, device="cuda"), cut(4, 2)))
+
+    @pytest.mark.parametrize(
+        "wrong", [{"workers": 0}, {"cpus_per_task": -1}, {"gpus_per_task": -1}, {"retries": -1}]
+    )
+    def test_impossible_settings_are_refused(self, wrong):
+        with pytest.raises(InputError):
+            RayRunner(**wrong)
+
+    def test_slots(self):
+        assert RayRunner(cpus_per_task=2).slots({"CPU": 7.0}) == 3
+        assert RayRunner(gpus_per_task=0.5).slots({"CPU": 7.0, "GPU": 2.0}) == 4
+        assert RayRunner(gpus_per_task=1).slots({"CPU": 7.0}) == 0
+
+    def test_what_cannot_be_sent_is_refused(self, runner):
+        import threading
+
+        lock = threading.Lock()
+
+        def locked(rows):
+            with lock:
+                return parity(rows)
+
+        with pytest.raises(InputError, match="cannot be sent to workers"):
+            list(runner.run(bits(locked), cut(4, 2)))
+
+    def test_a_cluster_of_the_callers_own_is_left_running(self, cluster):
+        with RayRunner() as runner:  # would start its own, but Ray is initialised already
+            assert len(table(runner.run(bits(parity), cut(4, 2)))) == 2
+        assert ray.is_initialized()
+
+    @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1"])
+    def test_nobody_answers(self, address, monkeypatch):
+        monkeypatch.setattr(ray, "is_initialized", lambda: False)
+        with pytest.raises(WorldError, match=f"No Ray cluster could be reached at '{address}'"):
+            list(RayRunner(address=address).run(bits(parity), cut(4, 2)))
+
+
+def test_votes_are_votes(runner):
+    """What comes back can be kept as votes: integers of the right shape."""
+    (block, counts) = next(iter(runner.run(bits(parity), [Block(0, 16)])))
+    assert counts.dtype == np.int64
+    votes = Votes(counts[None], [block.start], [block.stop], us.Flip(beta=0.8), entries=12)
+    assert votes.samples.tolist() == [16, 16]
