@@ -1,0 +1,61 @@
+"""What every recipe shares: the seed that decides everything, and keeping the weights that were best on validation."""
+
+import contextlib
+import copy
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+Progress = Callable[[int, int, str], None]
+
+
+@contextlib.contextmanager
+def seeded(seed: int, device: str) -> Iterator[None]:
+    """Whatever torch draws inside depends on the seed alone, and the caller's generators are left as they were."""
+    devices = [torch.device(device).index or 0] if torch.device(device).type == "cuda" else []
+    with torch.random.fork_rng(devices=devices):
+        torch.manual_seed(seed)
+        yield
+
+
+def accuracy(logits: Tensor, labels: Tensor) -> float:
+    """The share of rows whose largest logit is the label."""
+    return float((logits.argmax(dim=1) == labels).float().mean())
+
+
+class Best:
+    """Keeps the weights with the highest score so far; the later of two equal ones."""
+
+    def __init__(self) -> None:
+        self.score: Any = None
+        self.weights: dict[str, Tensor] | None = None
+
+    def offer(self, score: Any, model: nn.Module) -> None:
+        """Keep the model's present weights if no earlier ones scored higher."""
+        if self.score is None or score >= self.score:
+            self.score, self.weights = score, copy.deepcopy(model.state_dict())
+
+    def restore(self, model: nn.Module) -> nn.Module:
+        """The model with the kept weights, in eval mode."""
+        if self.weights is not None:
+            model.load_state_dict(self.weights)
+        return model.eval()
+
+
+class ThinDropout:
+    """Dropout of a fixed input that touches its non-zero entries only: the same law at a fraction of the work."""
+
+    def __init__(self, x: Tensor, rate: float) -> None:
+        self.x, self.rate = x, rate
+        self.where = x.flatten().nonzero()[:, 0]
+        self.values = x.flatten()[self.where]
+
+    def __call__(self) -> Tensor:
+        """A fresh draw."""
+        if self.rate == 0:
+            return self.x
+        dropped = torch.zeros_like(self.x)
+        dropped.view(-1)[self.where] = nn.functional.dropout(self.values, self.rate)
+        return dropped

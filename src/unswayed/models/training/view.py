@@ -1,0 +1,46 @@
+"""What training may see: the whole graph, or (inductive) the graph from which the test nodes are gone entirely."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.utils import subgraph
+
+from unswayed.datasets import Dataset, Split
+from unswayed.errors import InputError
+
+PROTOCOLS = ("transductive", "inductive")
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """The part of a dataset that training sees; in an inductive one no test node, feature or edge is left.
+
+    `train` and `val` number the nodes of `data`; `kept[i]` is node i's number in the dataset.
+    """
+
+    data: Data
+    train: Tensor
+    val: Tensor
+    kept: Tensor
+
+    def to(self, device: str) -> "View":
+        """The same view on another device."""
+        return View(self.data.to(device), self.train.to(device), self.val.to(device), self.kept.to(device))
+
+
+def view(dataset: Dataset, split: Split, protocol: str) -> View:
+    """The view of a node dataset under `protocol`, "transductive" or "inductive"."""
+    if protocol not in PROTOCOLS:
+        raise InputError(f"protocol must be one of {', '.join(PROTOCOLS)}, not {protocol!r}.")
+    data = dataset.graph
+    seen = torch.ones(data.num_nodes, dtype=torch.bool)
+    if protocol == "inductive":
+        seen[split.test] = False
+    kept = seen.nonzero()[:, 0]
+    number = torch.full((data.num_nodes,), -1)
+    number[kept] = torch.arange(len(kept))
+    edges, _ = subgraph(kept, data.edge_index, relabel_nodes=True, num_nodes=data.num_nodes)
+    visible = Data(x=data.x[kept], edge_index=edges, y=data.y[kept])
+    return View(visible, number[split.train], number[split.val], kept)
