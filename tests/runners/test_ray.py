@@ -309,16 +309,17 @@ class TestDrivers:
         assert out.strip() == "8000", err
         assert us.load(tmp_path / "run").counts.tolist() == self.expected()
 
-    def test_a_killed_driver_goes_on_from_its_store(self, cluster, tmp_path, monkeypatch):
+    def test_a_killed_driver_goes_on_from_its_store(self, cluster, tmp_path):
         first = self.start(tmp_path, cluster.address, pause=0.4)
         kept = tmp_path / "run" / "votes.npz"
         while not kept.exists() and first.poll() is None:
             time.sleep(0.05)
         first.kill()
-        first.communicate()
+        said = first.communicate()
+        assert kept.exists(), said
         before = us.load(tmp_path / "run")
         assert 0 < before.samples[0] < 4000
-        second = self.start(tmp_path, cluster.address)
+        second = self.start(tmp_path, cluster.address, pause=0.4)
         _, err = second.communicate(timeout=120)
         assert second.returncode == 0, err
         after = us.load(tmp_path / "run")

@@ -5,15 +5,16 @@ engine once, and then answers with nothing but counts. A block is a pure functio
 worker died is simply asked again, and no block can be counted twice: it is yielded when its one answer arrives.
 """
 
-import importlib.machinery
 import os
 import socket
 import sys
+import sysconfig
 import time
 import uuid
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -220,26 +221,33 @@ def _knock(address: str) -> None:
 
 
 def _put(ray: Any, question: Question) -> Any:
-    """The question in the object store; classes from files that workers cannot import travel by value."""
-    for name in _home_made(question.model):
-        ray.cloudpickle.register_pickle_by_value(sys.modules[name])
+    """The question in the object store; classes from the caller's own files travel by value, not by import."""
+    modules = [sys.modules[name] for name in _home_made()]
+    for module in modules:
+        ray.cloudpickle.register_pickle_by_value(module)
     try:
         return ray.put(question)
-    except (TypeError, AttributeError, ValueError) as error:  # what pickling raises
-        raise InputError(f"The classifier cannot be sent to workers ({_first_line(error)}).") from error
+    except (TypeError, AttributeError, ValueError, ImportError) as error:  # what pickling raises
+        raise InputError(
+            f"The classifier cannot be sent to workers ({_first_line(error)}); what it imports must be installed there."
+        ) from error
+    finally:
+        for module in modules:
+            ray.cloudpickle.unregister_pickle_by_value(module)
 
 
-def _home_made(model: Any) -> set[str]:
-    """Loaded modules that the classifier comes from and that are on nobody's import path."""
-    parts = list(model.modules()) if hasattr(model, "modules") else [model]
-    names = {getattr(part, "__module__", None) or type(part).__module__ for part in parts}
-    return {
+def _home_made() -> list[str]:
+    """Top-level modules loaded from neither the standard library nor an installed package: workers may lack them."""
+    library = sysconfig.get_path("stdlib")
+    names = {name.partition(".")[0] for name in sys.modules} - {"__main__", "unswayed"}
+    files = {name: getattr(sys.modules.get(name), "__file__", None) for name in names}
+    return [
         name
-        for name in names
-        if name in sys.modules
-        and name not in ("__main__", *sys.builtin_module_names)
-        and importlib.machinery.PathFinder.find_spec(name.partition(".")[0]) is None
-    }
+        for name, file in files.items()
+        if file is not None
+        and not file.startswith(library)
+        and not {"site-packages", "dist-packages"} & set(Path(file).parts)
+    ]
 
 
 def _explain(error: Any, block: Block) -> UnswayedError:
