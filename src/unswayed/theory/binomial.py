@@ -25,7 +25,9 @@ def _excess(n: Floats) -> Floats:
     """log n! − (n log n − n + ½ log 2πn) for n ≥ 1, to 1e-14."""
     large = np.maximum(n, 16.0)
     inverse = 1 / (large * large)
-    series = (1 / 12 - inverse * (1 / 360 - inverse * (1 / 1260 - inverse * (1 / 1680 - inverse / 1188)))) / large
+    series = (
+        1 / 12 - inverse * (1 / 360 - inverse * (1 / 1260 - inverse * (1 / 1680 - inverse / 1188)))
+    ) / large
     small = np.minimum(n, 16.0)
     direct = STIRLING[small.astype(np.int64)] - (small * np.log(small) - small + 0.5 * np.log(2 * pi * small))
     return np.where(n > 16, series, direct)
@@ -48,7 +50,9 @@ def _remainder(a: Floats, b: Floats, odds: Floats) -> tuple[Floats, int]:
             total = total + term
             step += 1
             ratio = np.maximum(b - step, 0.0) / (a + (step + 1)) * odds
-            rest = term * ratio / np.maximum(1 - ratio, 1e-300)  # the ratios fall, so a geometric series bounds the rest
+            rest = (
+                term * ratio / np.maximum(1 - ratio, 1e-300)
+            )  # the ratios fall, so a geometric series bounds the rest
             if not np.any(rest > 1e-14 * total):  # NaN ends it too, and proves nothing
                 return total + rest, step
 
@@ -67,7 +71,9 @@ def log_tail(a: Floats, b: Floats, p: Floats, q: Floats) -> tuple[Floats, Floats
     return point + np.log(sums), error, a / (p * sums)
 
 
-def _prove(start: Floats, a: Floats, b: Floats, log_level: float, upper: bool) -> tuple[Floats, NDArray[np.bool_]]:
+def _prove(
+    start: Floats, a: Floats, b: Floats, log_level: float, upper: bool
+) -> tuple[Floats, NDArray[np.bool_]]:
     """Limits near `start` with the tail proved at most the level, and which of them are proved."""
     limit, proved = start, np.zeros(start.shape, dtype=np.bool_)
     for _ in range(8):
@@ -77,7 +83,9 @@ def _prove(start: Floats, a: Floats, b: Floats, log_level: float, upper: bool) -
         if proved.all():
             break
         move = (log_level - 2 * error - tail) / slope
-        stepped = np.clip(np.nextafter(p + move, 0.0), p / 2, (p + a / (a + b)) / 2) if not upper else limit - move
+        stepped = (
+            np.clip(np.nextafter(p + move, 0.0), p / 2, (p + a / (a + b)) / 2) if not upper else limit - move
+        )
         if upper:
             stepped = np.clip(np.nextafter(stepped, 1.0), (limit + b / (a + b)) / 2, (1 + limit) / 2)
         limit = np.where(proved, limit, stepped)
@@ -88,7 +96,11 @@ def _start(counts: Floats, d: Floats, log_level: float, upper: bool) -> Floats:
     """scipy's quantile where it has one, else one from a crude Gaussian tail."""
     with np.errstate(all="ignore"):
         level = np.exp(log_level)
-        guess = special.betainccinv(counts + 1, d - counts, level) if upper else special.betaincinv(counts, d - counts + 1, level)
+        guess = (
+            special.betainccinv(counts + 1, d - counts, level)
+            if upper
+            else special.betaincinv(counts, d - counts + 1, level)
+        )
         z = np.sqrt(-2 * log_level)
         share = counts / d
         width = z * np.sqrt(share * (1 - share) / d) + z * z / d
@@ -99,7 +111,7 @@ def _start(counts: Floats, d: Floats, log_level: float, upper: bool) -> Floats:
 
 def _by_balls(count: int, d: int, log_level: float, upper: bool) -> float:
     """The limit by bisection in ball arithmetic: slow, always proved."""
-    import flint  # noqa: PLC0415  (loaded only where float64 proves nothing)
+    import flint  # loaded only where float64 proves nothing
 
     low, high = (count / d, 1.0) if upper else (0.0, count / d)
     with flint.ctx.workprec(256):
@@ -107,7 +119,11 @@ def _by_balls(count: int, d: int, log_level: float, upper: bool) -> float:
         for _ in range(80):
             middle = (low + high) / 2
             p = flint.arb(middle)
-            tail = (1 - p).beta_lower(d - count, count + 1, 1) if upper else p.beta_lower(count, d - count + 1, 1)
+            tail = (
+                (1 - p).beta_lower(d - count, count + 1, 1)
+                if upper
+                else p.beta_lower(count, d - count + 1, 1)
+            )
             safe = tail <= level
             low, high = (low, middle) if safe == upper else (middle, high)
     return high if upper else low

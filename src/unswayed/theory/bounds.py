@@ -38,9 +38,13 @@ def _integers(value: ArrayLike, name: str) -> NDArray[Any]:
 def _checked(counts: ArrayLike, samples: ArrayLike) -> tuple[Ints, Ints]:
     votes, d = _integers(counts, "Vote counts"), _integers(samples, "The numbers of samples")
     if votes.ndim != 2 or votes.shape[1] < 2:
-        raise InputError(f"Vote counts must have one row a target and at least two classes, not shape {votes.shape}.")
+        raise InputError(
+            f"Vote counts must have one row a target and at least two classes, not shape {votes.shape}."
+        )
     if d.ndim > 1 or (d.ndim == 1 and d.shape[0] != votes.shape[0]):
-        raise InputError(f"Give one number of samples, or one a target ({votes.shape[0]}), not shape {d.shape}.")
+        raise InputError(
+            f"Give one number of samples, or one a target ({votes.shape[0]}), not shape {d.shape}."
+        )
     d = np.broadcast_to(d, votes.shape[:1])
     if np.any(votes < 0) or np.any(d < 1):
         raise InputError("Vote counts must not be negative, and every target needs at least one sample.")

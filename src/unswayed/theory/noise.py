@@ -25,7 +25,9 @@ def _threshold(probability: Real | float, name: str) -> int:
     exact = probability if isinstance(probability, Fraction) else Fraction(value)
     threshold = round(exact * WORD)
     if not 0 < threshold < WORD:
-        raise InputError(f"{name} = {probability} is within 2^-33 of 0 or 1: too close to draw with 32 random bits.")
+        raise InputError(
+            f"{name} = {probability} is within 2^-33 of 0 or 1: too close to draw with 32 random bits."
+        )
     return threshold
 
 
@@ -112,5 +114,7 @@ def noise_from_dict(description: Mapping[str, Any]) -> Noise:
         if kind == AddDelete.kind:
             return AddDelete(**fields)
     except TypeError as error:
-        raise InputError(f"The description of the noise has missing or unknown fields: {sorted(fields)}.") from error
+        raise InputError(
+            f"The description of the noise has missing or unknown fields: {sorted(fields)}."
+        ) from error
     raise InputError(f"Unknown kind of noise {kind!r}; it must be 'flip' or 'add-delete'.")

@@ -27,6 +27,7 @@ UNIT = 2.0**-53
 TINY = 1e-290
 
 
+@lru_cache(maxsize=256)
 def probabilities(law: Law) -> tuple[Fraction, Fraction]:
     """Exactly (p_add, p_delete), both strictly between 0 and 1.
 
@@ -41,7 +42,9 @@ def probabilities(law: Law) -> tuple[Fraction, Fraction]:
         add, delete = law.thresholds
         pair = (Fraction(add, WORD), Fraction(delete, WORD))
     if not all(0 < p < 1 for p in pair):
-        raise InputError(f"Flip probabilities must lie strictly between 0 and 1, not {pair[0]} and {pair[1]}.")
+        raise InputError(
+            f"Flip probabilities must lie strictly between 0 and 1, not {pair[0]} and {pair[1]}."
+        )
     return pair
 
 
@@ -115,13 +118,13 @@ class Side:
         """Y-mass of the set that takes regions in order, the last in part, until its X-mass is `p`."""
         q = np.minimum(self.x.searchsorted(p, side="right") - 1, self.slope.size - 1)
         with np.errstate(under="ignore"):
-            return self.y[q] + (p - self.x[q]) * self.slope[q]
+            return np.asarray(self.y[q] + (p - self.x[q]) * self.slope[q])
 
     def scale(self, p: Floats) -> Floats:
         """The quantity whose product with `rounding` bounds the error of `fill`, wherever the regions are."""
         q = np.minimum(self.x.searchsorted(p, side="right") - 1, self.slope.size - 1)
         with np.errstate(under="ignore"):
-            return self.y[q + 1] + (p + self.x[q + 1]) * self.slope[q]
+            return np.asarray(self.y[q + 1] + (p + self.x[q + 1]) * self.slope[q])
 
 
 @dataclass(frozen=True)
@@ -133,7 +136,7 @@ class Table:
     error: float
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def _table(law: Law, adds: int, deletes: int) -> Table:
     x, y = masses(law, adds, deletes)
     return Table(Side.of(x, y), Side.of(x[::-1], y[::-1]), rounding(x.size))
@@ -154,9 +157,11 @@ def _polynomials(law: Law, adds: int, deletes: int, poly: Any) -> tuple[Any, Any
     return x, y, unit ** (adds + deletes)
 
 
-def weights(law: Law, adds: int, deletes: int, precision: int | None = None) -> tuple[list[Any], list[Any], int]:
+def weights(
+    law: Law, adds: int, deletes: int, precision: int | None = None
+) -> tuple[list[Any], list[Any], int]:
     """Weights of all regions under X and Y and their sum: exact integers, or balls of `precision` bits around them."""
-    import flint  # noqa: PLC0415  (loaded only where float64 cannot decide)
+    import flint  # loaded only where float64 cannot decide
 
     p_add, p_delete = probabilities(law)
     if p_add + p_delete == 1:
