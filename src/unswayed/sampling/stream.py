@@ -91,6 +91,7 @@ class Stream:
         device: str | torch.device = "cpu",
     ) -> Tensor:
         """int64[stop - start, entries] in [0, 2^32): the words of these sample numbers."""
+        _check_place(start, stop, entries)
         out = torch.empty((stop - start, entries), dtype=torch.int64, device=device)
         for rows, columns, word in self._chunks(start, stop, entries, target, out.device):
             out[rows, columns] = torch.as_tensor(
@@ -112,6 +113,7 @@ class Stream:
 
         Both are the same tensor where the two probabilities are equal. Never holds words for more than one chunk.
         """
+        _check_place(start, stop, entries)
         device = torch.device(device)
         if (kernel := FLIP_KERNELS.get(device.type)) is not None:
             return kernel(self, start, stop, entries, noise.thresholds, target, device)
@@ -127,10 +129,6 @@ class Stream:
         self, start: int, stop: int, entries: int, target: int | None, device: torch.device
     ) -> Iterator[tuple[slice, slice, Any]]:
         """(rows, columns, words) of the output, chunk by chunk; rows of one lane are every fourth sample."""
-        if not (0 <= start <= stop and stop <= LANES * WORDS and entries <= WORDS):
-            raise InputError(
-                f"Samples {start} to {stop} of {entries} entries are outside the stream (at most 2^32 each)."
-            )
         if entries == 0 or start == stop:
             return
         first, last = start // LANES, (stop + LANES - 1) // LANES
@@ -159,6 +157,13 @@ class Stream:
         where, when = (torch.arange(span.start, span.stop, **options) for span in (columns, quads))
         rest = [torch.full((1, 1), part, **options) for part in tail]
         return philox((where[None, :], when[:, None], rest[0], rest[1]), self.key)
+
+
+def _check_place(start: int, stop: int, entries: int) -> None:
+    if not (0 <= start <= stop <= LANES * WORDS and 0 <= entries <= WORDS):
+        raise InputError(
+            f"Samples {start} to {stop} of {entries} entries are outside the stream (at most 2^34 samples, 2^32 entries)."
+        )
 
 
 def _kept(

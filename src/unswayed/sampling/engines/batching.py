@@ -10,25 +10,30 @@ from unswayed.errors import WorldError
 LARGEST = 1024
 PATIENCE = 2  # sizes in a row that bring nothing before the search stops
 LONGEST = 0.5  # seconds: no larger batch is tried after one that took this long
+AGAIN = 3  # more timings of the best sizes, taken in turns so that a busy moment cannot decide
 
 
 def fastest(ask: Callable[[int], None], device: torch.device, largest: int = LARGEST) -> int:
     """The batch size with the most graphs a second among powers of two; a CPU wants what fits its cache."""
-    best, rate, wait, size = 1, 0.0, 0, 1
-    while size <= largest and wait < PATIENCE:
+    cost: dict[int, float] = {}  # seconds a graph
+    size, wait = 1, 0
+    while size <= max(1, min(largest, LARGEST)) and wait < PATIENCE:
         try:
             seconds = min(_timed(ask, size, device) for _ in range(2))
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
             break
-        wait = wait + 1 if size / seconds < 1.05 * rate else 0
-        if size / seconds > rate:
-            best, rate = size, size / seconds
+        wait = wait + 1 if cost and seconds / size > 0.95 * min(cost.values()) else 0
+        cost[size] = seconds / size
         if seconds > LONGEST:
             break
         size *= 2
-    return best
+    finalists = sorted(cost, key=lambda size: cost[size])[:3]
+    for _ in range(AGAIN if len(finalists) > 1 else 0):
+        for size in finalists:
+            cost[size] = min(cost[size], _timed(ask, size, device) / size)
+    return min(finalists, key=lambda size: cost[size], default=1)
 
 
 def _timed(ask: Callable[[int], None], size: int, device: torch.device) -> float:

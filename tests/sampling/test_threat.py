@@ -1,0 +1,172 @@
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from torch_geometric.data import Batch, Data
+
+from unswayed.errors import InputError
+from unswayed.sampling.inputs import pair_entries, read_graph
+from unswayed.sampling.threat import AllPairs, Bits, Pairs, Row
+
+PATH = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+
+
+def path(**rest):
+    return Data(x=torch.eye(4), edge_index=PATH, num_nodes=4, **rest)
+
+
+def test_row_counts_entries_and_ones():
+    threat = Row(path(), [1, 0, 3])
+    assert threat.kind == "row"
+    assert threat.targets.tolist() == [1, 0, 3]
+    assert threat.entries.tolist() == [3, 3, 3]
+    assert threat.ones.tolist() == [2, 1, 0]
+    assert threat.clean(0).tolist() == [True, False, True, False]
+    assert threat.data.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [[1, 3], (1, 3), np.array([1, 3]), torch.tensor([1, 3]), torch.tensor([False, True, False, True])],
+)
+def test_nodes_are_whole_numbers_or_a_mask(nodes):
+    assert Row(path(), nodes).targets.tolist() == [1, 3]
+    assert AllPairs(path(), nodes).targets.tolist() == [1, 3]
+
+
+def test_one_node_may_be_a_bare_number():
+    assert Row(path(), 2).targets.tolist() == [2]
+
+
+@pytest.mark.parametrize(
+    "nodes", [[], [4], [-1], [0.5], [True, False], torch.zeros(4, dtype=torch.bool), [[0, 1]]]
+)
+def test_nodes_that_do_not_fit_are_refused(nodes):
+    with pytest.raises(InputError):
+        Row(path(), nodes)
+
+
+def sources():
+    adjacency = np.zeros((4, 4))
+    adjacency[PATH[0], PATH[1]] = 1
+    graph = nx.path_graph(3)
+    graph.add_node(3)
+    for node, row in enumerate(np.eye(4)):
+        graph.nodes[node]["x"] = row
+    return {
+        "data": path(),
+        "dense": (adjacency, np.eye(4)),
+        "tensor": (torch.tensor(adjacency), torch.eye(4)),
+        "csr": (sp.csr_array(adjacency), sp.csr_matrix(np.eye(4))),
+        "coo": (sp.coo_matrix(adjacency.astype(bool)), torch.eye(4)),
+        "networkx": graph,
+    }
+
+
+@pytest.mark.parametrize("form", sorted(sources()))
+def test_every_form_of_input_reads_as_the_same_graph(form):
+    assert read_graph(sources()[form]).digest() == read_graph(path()).digest()
+    assert AllPairs(sources()[form]).describe() == AllPairs(path()).describe()
+
+
+def test_several_graphs_from_a_list_a_batch_or_mixed_forms():
+    listed = AllPairs([path(), path()])
+    assert listed.targets.tolist() == [0, 1]
+    assert listed.entries.tolist() == [6, 6]
+    assert listed.ones.tolist() == [2, 2]
+    assert AllPairs(Batch.from_data_list([path(), path()])).describe() == listed.describe()
+    assert AllPairs([sources()["csr"], sources()["networkx"]]).describe() == listed.describe()
+    assert len(AllPairs(path())) == 1
+
+
+def test_graphs_without_features():
+    threat = AllPairs([nx.path_graph(3), sp.csr_array(np.ones((2, 2)) - np.eye(2))])
+    assert threat.entries.tolist() == [3, 1]
+    assert threat.graphs[0].x is None
+
+
+def test_pair_entries_are_a_prefix_of_a_larger_graphs():
+    pairs = AllPairs(nx.empty_graph(6)).pairs_of(0)
+    assert pair_entries(pairs).tolist() == list(range(15))
+    assert bool((pairs[0] < pairs[1]).all())
+    assert torch.equal(AllPairs(nx.empty_graph(4)).pairs_of(0), pairs[:, :6])
+
+
+def test_directed_input_is_refused_with_the_remedy():
+    data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 2]]))
+    for build in (lambda: Row(data, 0), lambda: AllPairs(data), lambda: Pairs(data, [(0, 1)])):
+        with pytest.raises(InputError, match="to_undirected"):
+            build()
+    with pytest.raises(InputError, match="directed"):
+        Row(nx.DiGraph([(0, 1)]), 0)
+
+
+def test_duplicates_merge_and_self_loops_are_no_entries():
+    edges = torch.tensor([[0, 1, 0, 1, 2, 2], [1, 0, 1, 0, 2, 2]])
+    threat = Row(Data(x=torch.eye(3), edge_index=edges), [0, 2])
+    assert threat.ones.tolist() == [1, 0]
+    assert threat.graph.loops.tolist() == [2]
+    assert threat.data.edge_index.tolist() == [[0, 1, 2], [1, 0, 2]]
+    assert AllPairs(Data(x=torch.eye(3), edge_index=edges)).ones.tolist() == [1]
+
+
+def test_isolated_nodes_and_a_graph_of_one_node_have_vectors_too():
+    lonely = Data(x=torch.ones(1, 2), edge_index=torch.empty(2, 0, dtype=torch.long))
+    assert Row(lonely, 0).entries.tolist() == [0]
+    assert AllPairs([lonely, path()]).entries.tolist() == [0, 6]
+    assert Row(path(), 3).ones.tolist() == [0]
+
+
+def test_pairs_keep_their_order_and_know_which_are_edges():
+    threat = Pairs(path(), [(2, 1), (0, 3), (0, 1)], [0, 3])
+    assert threat.pairs_of(0).tolist() == [[1, 0, 0], [2, 3, 1]]
+    assert threat.clean(0).tolist() == [True, False, True]
+    assert threat.entries.tolist() == [3, 3]
+    assert threat.ones.tolist() == [2, 2]
+    assert Pairs(path(), [(0, 1)]).targets.tolist() == [0]
+
+
+@pytest.mark.parametrize("pairs", [[(0, 1), (1, 0)], [(2, 2)], [(0, 4)], [0, 1], [], [(0.5, 1)]])
+def test_pairs_that_do_not_fit_are_refused(pairs):
+    with pytest.raises(InputError):
+        Pairs(path(), pairs, [0])
+
+
+def test_bits_take_zeros_and_ones_only():
+    threat = Bits(sp.csr_matrix(np.array([[0, 1, 1], [0, 0, 0]])))
+    assert threat.ones.tolist() == [2, 0]
+    assert threat.entries.tolist() == [3, 3]
+    for wrong in ([[0, 2]], [0, 1], [[0.5]], np.zeros((0, 3))):
+        with pytest.raises(InputError):
+            Bits(wrong)
+
+
+def test_weighted_adjacencies_wrong_shapes_and_foreign_objects_are_refused():
+    for source in (np.full((2, 2), 0.5), np.zeros((2, 3)), "graph", 7, (np.zeros((2, 2)), np.zeros((3, 1)))):
+        with pytest.raises(InputError):
+            Row(source, 0)
+    with pytest.raises(InputError, match="no edge_index"):
+        Row(Data(x=torch.eye(2)), 0)
+    with pytest.raises(InputError, match="names node"):
+        Row(Data(x=torch.eye(2), edge_index=torch.tensor([[0, 5], [5, 0]])), 0)
+    with pytest.raises(InputError, match="no graph"):
+        AllPairs([])
+
+
+def test_descriptions_tell_apart_what_differs():
+    base = Row(path(), [0, 1]).describe()
+    other = path()
+    other.x = other.x + 1
+    less = Data(x=torch.eye(4), edge_index=PATH[:, :2])
+    assert Row(path(), [0, 2]).describe()["targets"] != base["targets"]
+    assert Row(other, [0, 1]).describe()["graph"] != base["graph"]
+    assert Row(less, [0, 1]).describe()["graph"] != base["graph"]
+    assert AllPairs(path(), [0, 1]).describe() != base
+    assert Row(path(), [0, 1]).describe() == base
+
+
+def test_edge_attributes_are_left_out_but_remembered():
+    graph = read_graph(path(edge_attr=torch.ones(4, 3), y=torch.tensor([1, 0, 1, 0])))
+    assert graph.edge_data == ("edge_attr",)
+    assert sorted(graph.extras) == ["y"]
