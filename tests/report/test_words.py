@@ -18,7 +18,7 @@ def test_headline_counts_what_is_proven():
     summary = certify([SURE, SURE, SURE, SPLIT], truth=[0, 0, 1, 0])
     assert headline(summary).startswith("3 of 4 nodes provably keep their answer")
     assert f"up to {summary.certs.size[0]} of the node's links" in headline(summary)
-    assert verdict(summary).startswith("2 of them are proven and right.")
+    assert verdict(summary).startswith("2 of them are right.")
 
 
 def test_headline_when_nothing_is_proven():
@@ -61,7 +61,7 @@ def test_each_threat_has_its_words(kind, word):
 
 
 def test_confidence_says_what_the_band_means():
-    assert "none of them is wrong" in confidence(certify([SURE] * 10))
+    assert "all 10 of them hold at once" in confidence(certify([SURE] * 10))
     assert "at most 1 of the 100 is wrong" in confidence(certify([SURE] * 100))
 
 

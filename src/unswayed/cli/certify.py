@@ -28,6 +28,22 @@ EXAMPLES = """
 """
 
 
+# what a run is asked by, and the value of whatever a command does not ask for
+ASKED: dict[str, Any] = {
+    "dataset": None, "edges": None, "features": None, "labels": None, "nodes": "test", "threat": None,
+    "model": "gcn", "weights": None, "recipe": "clean", "protocol": "transductive",
+    "beta": None, "p_add": None, "p_delete": None, "samples": 10_000, "alpha": 0.001, "bounds": "strict",
+    "family": False, "seed": 0, "device": "cpu", "engine": "auto", "runner": "serial", "address": None,
+    "batch_size": None, "floor": True,
+}  # fmt: skip
+WITHOUT_EFFECT = ("floor", "device", "engine", "runner", "address", "batch_size")
+
+
+def words_of(given: dict[str, Any], **other: Any) -> dict[str, Any]:
+    """The words of a run from the arguments of a command; `other` takes precedence."""
+    return {name: other.get(name, given.get(name, usual)) for name, usual in ASKED.items()}
+
+
 @app.command(epilog=EXAMPLES)
 def certify(
     dataset: opt.Dataset = None,
@@ -60,11 +76,7 @@ def certify(
     as_json: opt.Json = False,
 ) -> None:
     """Prove, for each node or graph, how many edges an attacker must change before the answer could change."""
-    words = {
-        name: value
-        for name, value in locals().items()
-        if name not in ("as_json", "report", "store", "want_size")
-    }
+    words = words_of(locals())
     certs, record = certify_words(words, want=want_size, store=store)
     present(record, certs, report=report, as_json=as_json)
 
@@ -76,10 +88,9 @@ def certify_words(
     from unswayed.cli.plan import make_floor, make_model, make_record, make_threat, run_plan
 
     plan = make_plan(words, store)
-    with_floor = words.get("floor", True)
     threat = make_threat(plan, want)
     model = make_model(plan)
-    record = make_record(plan, command_of(words, store), make_floor(plan) if with_floor else None)
+    record = make_record(plan, command_of(words, store), make_floor(plan) if words["floor"] else None)
     note(f"Polling {len(threat)} targets, {plan.samples:,} samples each …")
     votes = run_plan(plan, threat, model, record)
     return record.certify(votes), record
@@ -131,22 +142,13 @@ def _runner(kind: str, address: str | None) -> Any:
     return RayRunner(address=address) if address is not None else RayRunner()
 
 
-DEFAULTS = {
-    "nodes": "test",
-    "protocol": "transductive",
-    "recipe": "clean",
-    "bounds": "strict",
-    "engine": "auto",
-    "runner": "serial",
-}
-
-
 def command_of(words: dict[str, Any], store: Path | None) -> str:
     """The command that does this run again, without what is at its default or does not change the result."""
-    shown = {name.replace("_", "-"): value for name, value in words.items() if name != "floor"}
-    if all(shown.get(name) is None for name in ("beta", "p-add")):
+    shown = {name: value for name, value in words.items() if name not in WITHOUT_EFFECT}
+    if shown["beta"] is None and shown["p_add"] is None:
         shown["beta"] = 0.7
-    pairs = [(name, value) for name, value in shown.items() if DEFAULTS.get(name) != value]
+    always = ("model", "samples", "alpha", "seed")  # defaults may change between versions
+    pairs = [(name, value) for name, value in shown.items() if name in always or value != ASKED[name]]
     return command_line("certify", [*pairs, ("store", store)])
 
 

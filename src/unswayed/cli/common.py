@@ -40,7 +40,7 @@ def command_line(command: str, options: Iterable[tuple[str, Any]]) -> str:
     words = ["unswayed", command]
     for name, value in options:
         if value is True:
-            words.append(f"--{name}")
+            words.append(f"--{name.replace('_', '-')}")
         elif value is not None and value is not False:
-            words += [f"--{name}", str(value)]
+            words += [f"--{name.replace('_', '-')}", str(value)]
     return shlex.join(words)

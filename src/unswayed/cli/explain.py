@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from unswayed.cli import options as opt
-from unswayed.cli.certify import certify_words
+from unswayed.cli.certify import certify_words, words_of
 from unswayed.cli.common import console, emit
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def explain(
     as_json: opt.Json = False,
 ) -> None:
     """Say what one node's certificate means: votes, bounds, the ceiling, and what the next K would cost."""
-    words = {name: value for name, value in locals().items() if name not in ("node", "store", "as_json")}
+    words = words_of(locals(), nodes=node, floor=False)
     found = _stored(store, node, words) if store is not None else _fresh(words, node)
     if as_json:
         emit({**asdict(found), "advice": found.advice, "wall": found.wall})
@@ -90,15 +90,7 @@ def _fresh(words: dict[str, object], node: str) -> "Explanation":
 
     if "," in node or node in ("test", "val", "all"):
         raise InputError(f"explain takes one node, not {node!r}.")
-    rest = {
-        "nodes": node,
-        "family": False,
-        "engine": "auto",
-        "runner": "serial",
-        "address": None,
-        "batch_size": None,
-    }
-    certs, record = certify_words({**words, **rest, "floor": False}, want=None, store=None)
+    certs, record = certify_words(words, want=None, store=None)
     return facts(record.summarise(certs), 0)
 
 

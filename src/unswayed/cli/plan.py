@@ -72,7 +72,7 @@ class Plan:
             "recipe": self.recipe if ours else None,
             "protocol": self.protocol if ours else None,
             "seed": self.seed,
-            "noise": self.noise.to_dict() if ours and self.recipe != "clean" else None,
+            "training noise": self.noise.to_dict() if ours and self.recipe != "clean" else None,
         }
 
     def ceiling(self, threat: Threat) -> int:
@@ -195,9 +195,9 @@ def _sketch(data: Any) -> Sketch:
     return Sketch(data.edge_index.numpy().astype(np.int64), int(data.num_nodes), label)
 
 
-def run_plan(plan: Plan, threat: Threat, model: Any, record: Record) -> Votes:
+def run_plan(plan: Plan, threat: Threat, model: Any, record: Record | None) -> Votes:
     """The votes; with a store, everything needed to resume and to report is on disk before the first sample."""
-    if plan.store is not None:
+    if plan.store is not None and record is not None:
         _warn_of_second_look(plan)
         if not (plan.store / SETTINGS).exists():  # an older run is left as it is until `poll` has accepted it
             write_record(plan.store, record)
@@ -216,7 +216,7 @@ def run_plan(plan: Plan, threat: Threat, model: Any, record: Record) -> Votes:
         batch_size=plan.batch_size,
         purpose=plan.purpose,
     )
-    if plan.store is not None:
+    if plan.store is not None and record is not None:
         write_record(plan.store, replace(record, finished=True))
     return votes
 

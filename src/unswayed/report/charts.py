@@ -1,6 +1,7 @@
 """Inline SVG charts: no script, no colour that carries meaning alone, colours from the page's own style sheet."""
 
 from html import escape
+from itertools import cycle
 
 import numpy as np
 import numpy.typing as npt
@@ -95,9 +96,10 @@ def _size_axis(last: int) -> list[str]:
 
 def _round_step(last: int, most: int = 8) -> int:
     """The smallest of 1, 2, 5, 10, 20 … that cuts 0..last into at most `most` pieces."""
-    return next(
-        unit * 10**power for power in range(12) for unit in (1, 2, 5) if last <= most * unit * 10**power
-    )
+    step, factors = 1, cycle((2, 2.5, 2))
+    while last > most * step:
+        step = int(step * next(factors))
+    return step
 
 
 def bins(summary: Summary, most: int = 26) -> list[tuple[str, int, int]]:

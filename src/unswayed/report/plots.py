@@ -58,7 +58,7 @@ def plot_certificates(
     what = "certified accuracy" if truth is not None else "share certified"
     axes.step(curve.sizes, curve.share, where="post", color=COLOURS[0], linewidth=1.8, label=what)
     if summary.doubtful:
-        band = {"color": COLOURS[0], "alpha": 0.2, "linewidth": 0, "label": "95% confidence"}
+        band: dict[str, Any] = {"color": COLOURS[0], "alpha": 0.2, "linewidth": 0, "label": "95% confidence"}
         axes.fill_between(curve.sizes, curve.low, curve.share, step="post", **band)
     if summary.floor is not None:
         axes.axhline(

@@ -25,10 +25,10 @@ def print_summary(summary: Summary, console: Console, *, weakest: int = 5) -> No
     console.print(Text(confidence(summary), style="dim"))
 
 
-def _plain_table(**options: object) -> Table:
+def _plain_table(title: str | None = None) -> Table:
     return Table(
-        box=None, pad_edge=False, padding=(0, 2, 0, 0), title_justify="left", title_style="bold", **options
-    )  # type: ignore[arg-type]
+        title=title, box=None, pad_edge=False, padding=(0, 2, 0, 0), title_justify="left", title_style="bold"
+    )
 
 
 def accuracy_table(summary: Summary) -> Table:

@@ -51,7 +51,7 @@ def verdict(summary: Summary) -> str:
             "The true labels were not given, so this says nothing about how many of these answers are right."
         )
     right = round(float(summary.share(size)) * total)
-    text = f"{right:,} of them are proven and right." if right else "None of them is proven and right."
+    text = f"{right:,} of them {'is' if right == 1 else 'are'} right." if right else "None of them is right."
     reach = summary.beats_floor_to
     if reach is None or summary.floor is None:
         return text
@@ -71,13 +71,11 @@ def confidence(summary: Summary) -> str:
     level = f"{100 * (1 - certs.alpha):.10g}%"
     if certs.family:
         return f"With confidence {level}, all {total:,} certificates hold at once."
+    each = f"Each certificate holds with confidence {level} by itself; with 95% confidence"
     wrong = summary.doubtful
-    bound = (
-        "none of them is wrong"
-        if wrong == 0
-        else f"at most {wrong:,} of the {total:,} {'is' if wrong == 1 else 'are'} wrong"
-    )
-    return f"Each certificate holds with confidence {level} by itself; with 95% confidence {bound}, which is the band under the curve."
+    if wrong == 0:
+        return f"{each} all {total:,} of them hold at once."
+    return f"{each} at most {wrong:,} of the {total:,} {'is' if wrong == 1 else 'are'} wrong: the band under the curve."
 
 
 def reading(summary: Summary) -> list[tuple[str, str]]:

@@ -1,0 +1,194 @@
+"""`unswayed frontier`: which noise to use, chosen on validation targets with noise that certifies nothing."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from unswayed.cli import options as opt
+from unswayed.cli.certify import command_of, make_plan, words_of
+from unswayed.cli.common import console, emit, note
+
+if TYPE_CHECKING:
+    from unswayed.report.frontier import Point
+    from unswayed.theory.noise import Noise
+
+app = typer.Typer(rich_markup_mode="rich", add_completion=False)
+
+EXAMPLES = """
+[bold]Examples[/bold]
+
+  unswayed frontier --dataset cora --model sage --recipe distill --want-size 5
+
+  unswayed frontier --dataset cora --betas 0.6,0.7,0.8,0.9 --count 50
+
+  unswayed frontier --dataset cora --p-adds 0.001,0.01 --p-deletes 0.3,0.6 --want-size 3
+"""
+SWEEP = opt.NOISE
+
+
+@app.command(epilog=EXAMPLES)
+def frontier(
+    dataset: opt.Dataset = None,
+    edges: opt.Edges = None,
+    features: opt.Features = None,
+    labels: opt.Labels = None,
+    count: Annotated[
+        int, typer.Option(help="How many validation targets to choose on.", rich_help_panel=opt.DATA)
+    ] = 100,
+    threat: opt.Threat = None,
+    model: opt.Model = "gcn",
+    weights: opt.Weights = None,
+    recipe: opt.RecipeOption = opt.Recipe.CLEAN,
+    protocol: opt.ProtocolOption = opt.Protocol.TRANSDUCTIVE,
+    betas: Annotated[
+        str, typer.Option(help="The keep probabilities to try.", rich_help_panel=SWEEP)
+    ] = "0.6,0.65,0.7,0.75,0.8,0.85,0.9,0.95",
+    p_adds: Annotated[
+        str | None,
+        typer.Option("--p-adds", help="Asymmetric noise instead: the p_add to try.", rich_help_panel=SWEEP),
+    ] = None,
+    p_deletes: Annotated[
+        str | None, typer.Option("--p-deletes", help="… with each of these p_delete.", rich_help_panel=SWEEP)
+    ] = None,
+    want_size: Annotated[
+        int, typer.Option("--want-size", help="The K to recommend a setting for.", rich_help_panel=SWEEP)
+    ] = 5,
+    samples: opt.Samples = 10_000,
+    alpha: opt.Alpha = 0.001,
+    bounds: opt.Bounds = opt.BoundsKind.STRICT,
+    seed: opt.Seed = 0,
+    device: opt.Device = "cpu",
+    engine: opt.Engine = opt.EngineKind.AUTO,
+    floor: opt.Floor = True,
+    as_json: opt.Json = False,
+) -> None:
+    """Sweep the noise on validation targets, show accuracy against robustness, recommend a setting for a wanted K.
+
+    The targets and the noise are not those that certify, so choosing here spends none of the confidence of a later
+    `unswayed certify`.
+    """
+    words = words_of(locals(), nodes="val")
+    from unswayed.errors import InputError
+    from unswayed.report.frontier import recommend
+
+    if want_size < 0 or count < 1:
+        raise InputError("--want-size must be 0 or more and --count 1 or more.")
+    noises = read_sweep(betas, p_adds, p_deletes)
+    points, height = _sweep(words, noises, count, floor)
+    best = recommend(points, want_size)
+    command = command_of({**words, "nodes": "test", **_noise_words(points[best].noise)}, None)
+    if as_json:
+        rows = [{**point.to_dict(), "recommended": place == best} for place, point in enumerate(points)]
+        emit({"want_size": want_size, "floor": height, "rows": rows, "command": command})
+    else:
+        _print(points, best, want_size, height, command)
+
+
+def read_sweep(betas: str, p_adds: str | None, p_deletes: str | None) -> "list[Noise]":
+    """Every noise of the sweep; each is checked before the first is tried."""
+    from unswayed.cli.inputs import read_noise
+    from unswayed.errors import InputError
+
+    if (p_adds is None) != (p_deletes is None):
+        raise InputError("An asymmetric sweep needs both --p-adds and --p-deletes.")
+    if p_adds is None or p_deletes is None:
+        return [read_noise(beta, None, None) for beta in _floats(betas, "--betas")]
+    return [
+        read_noise(None, add, delete)
+        for add in _floats(p_adds, "--p-adds")
+        for delete in _floats(p_deletes, "--p-deletes")
+    ]
+
+
+def _floats(words: str, flag: str) -> list[float]:
+    from unswayed.errors import InputError
+
+    try:
+        values = [float(word) for word in words.split(",") if word.strip()]
+    except ValueError as error:
+        raise InputError(f"{flag} must be numbers with commas between them, not {words!r}.") from error
+    if not values:
+        raise InputError(f"{flag} names no value.")
+    return values
+
+
+def _noise_words(noise: "Noise") -> dict[str, Any]:
+    from unswayed.theory.noise import Flip
+
+    if isinstance(noise, Flip):
+        return {"beta": round(noise.beta, 9), "p_add": None, "p_delete": None}
+    return {"beta": None, "p_add": round(noise.p_add, 9), "p_delete": round(noise.p_delete, 9)}
+
+
+def _sweep(
+    words: dict[str, Any], noises: "list[Noise]", count: int, with_floor: bool
+) -> "tuple[list[Point], float | None]":
+    from dataclasses import replace
+
+    from unswayed.certificates import certify
+    from unswayed.cli.inputs import Targets, read_threat
+    from unswayed.cli.plan import make_floor, make_model, run_plan
+    from unswayed.report.frontier import Point
+
+    plan = make_plan({**words, **_noise_words(noises[0])}, None, purpose="select")
+    chosen = plan.targets
+    plan = replace(plan, targets=Targets(chosen.ids[:count], chosen.names[:count], chosen.truth[:count]))
+    threat = read_threat(plan.dataset, plan.targets, plan.threat)
+    found = make_floor(plan) if with_floor else None
+    once = plan.recipe == "clean" or not plan.built_in or plan.weights is not None
+    model = make_model(plan) if once else None
+    points = []
+    for noise in noises:
+        setting = replace(plan, noise=noise)
+        note(f"Trying {noise} on {len(threat)} validation targets …")
+        votes = run_plan(setting, threat, model if once else make_model(setting), None)
+        certs = certify(votes, alpha=plan.alpha, bounds=plan.bounds)
+        points.append(Point.of(noise, certs, plan.targets.truth.numpy(), setting.ceiling(threat)))
+    return points, None if found is None else found[0]
+
+
+def _print(points: "list[Point]", best: int, want: int, floor: float | None, command: str) -> None:
+    from unswayed.report.frontier import frontier as undominated
+    from unswayed.report.summary import nice_sizes
+
+    place, keep = console(), undominated(points, want)
+    top = max(len(point.accuracy) - 1 for point in points)
+    sizes = sorted({*nice_sizes(top, 8), min(want, top)})
+    table = Table(
+        box=None,
+        pad_edge=False,
+        padding=(0, 2, 0, 0),
+        title="Certified accuracy on validation targets",
+        title_justify="left",
+        title_style="bold",
+    )
+    table.add_column("noise")
+    for size in sizes:
+        table.add_column(f"k={size}", justify="right", style="bold" if size == want else "")
+    table.add_column("ceiling", justify="right")
+    table.add_column("")
+    for spot, point in enumerate(points):
+        mark = "← recommended" if spot == best else "on the frontier" if spot in keep else ""
+        cells = [f"{point.at(size):.2f}" for size in sizes]
+        table.add_row(
+            str(point), *cells, str(point.ceiling), Text(mark), style="green" if spot == best else ""
+        )
+    if floor is not None:
+        table.add_row("floor", *[f"{floor:.2f}"] * len(sizes), "", "structure-free", style="yellow")
+    place.print()
+    place.print(table)
+    place.print()
+    place.print(Text(_advice(points[best], want, floor)))
+    place.print(Text(command, style="bold"), soft_wrap=True)
+
+
+def _advice(best: "Point", want: int, floor: float | None) -> str:
+    share = best.at(want)
+    if share == 0:
+        return f"No setting proves K = {want} for a single target; more samples, more noise or a model trained under noise may. The widest:"
+    text = f"For K = {want}, {best} proves {share:.0%} of the validation targets right"
+    if floor is not None and share <= floor:
+        return f"{text}, which a structure-free model ({floor:.0%}) beats without any proof. To certify test targets with it:"
+    return f"{text}. Certify test targets, with fresh noise, by:"
