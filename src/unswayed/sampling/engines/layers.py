@@ -1,6 +1,7 @@
 """What each known message-passing layer computes, in three arrangements that all give the module's own numbers.
 
 For a target u whose row is replaced (the Row threat):
+  send   what each node's own state amounts to (row-wise: messages, root terms, attention keys);
   near   the state of every node v given that v is attached to u, [B, n, F]: one value a pair (u, v) unless the layer is
          `coupled`, that is unless a neighbour's state depends on which other nodes are attached;
   payload and own   the state of u itself, from a sum of payloads over the attached nodes.
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 import torch
 import torch.nn.functional as fn
 import torch_geometric.nn as gnn
-from torch import Tensor, nn
+from torch import Tensor
 
 from unswayed.errors import Unsupported
 from unswayed.sampling.engines.surroundings import Surroundings
@@ -24,32 +25,54 @@ from unswayed.sampling.engines.surroundings import Surroundings
 class Payload(NamedTuple):
     """What each attached node adds to the target's sum; `close` replaces `far` for the clean neighbours of the target.
 
-    far is [n, k], the same for all targets, or [B, n, k] with `close` None.
+    far is [n, k], the same for all targets, or [B, n, k] with `close` None. `shift` [B, H] is what attention weights were
+    scaled by.
     """
 
     far: Tensor
     close: Tensor | None = None
+    shift: Tensor | None = None
+
+
+Sent = tuple[Tensor, ...]
 
 
 class Layer:
     """One message-passing layer."""
 
     coupled = False
-    attends = False  # the weights of the sum depend on the target's own state
 
     def __init__(self, module: Any) -> None:
         self.module = module
 
-    def near(self, around: Surroundings, h: Tensor, nodes: Tensor, rows: Tensor | None) -> Tensor:
-        """[B, n, F] from structure-free states h [n, F]; `rows` bool[B, n] matters to coupled layers only."""
+    def send(self, h: Tensor) -> Sent:
+        """All the layer needs of each node's state, computed from that state alone; the message comes first."""
         raise NotImplementedError
 
-    def payload(self, around: Surroundings, h: Tensor, nodes: Tensor) -> Payload:
-        """From the states of all nodes: h [n, F], or [B, n, F] where they depend on the target."""
+    def clean(self, around: Surroundings, sent: Sent) -> Sent:
+        """What `near` needs of the clean graph, whatever the target."""
         raise NotImplementedError
 
-    def own(self, around: Surroundings, sums: Tensor, count: Tensor, h: Tensor, nodes: Tensor) -> Tensor:
-        """The new state of the targets from the sum over the `count` attached nodes and their own states h."""
+    def near(
+        self, around: Surroundings, sent: Sent, clean: Sent, nodes: Tensor, rows: Tensor | None
+    ) -> Tensor:
+        """[B, n, F]: states of attached nodes; `rows` bool[B, n] matters to coupled layers only."""
+        raise NotImplementedError
+
+    def payload(self, around: Surroundings, sent: Sent, nodes: Tensor) -> Payload:
+        """From what all nodes send: [n, ...], or [B, n, ...] where their states depend on the target."""
+        raise NotImplementedError
+
+    def own(
+        self,
+        around: Surroundings,
+        sums: Tensor,
+        count: Tensor,
+        sent: Sent,
+        nodes: Tensor,
+        shift: Tensor | None,
+    ) -> Tensor:
+        """The new state of the targets, from the sum over the `count` attached nodes and what the targets send."""
         raise NotImplementedError
 
     def dense(self, h: Tensor, adjacency: Tensor, loops: Tensor) -> Tensor:
@@ -58,49 +81,77 @@ class Layer:
 
 
 class SumLayer(Layer):
-    """Sums or means of linear messages: SimpleConv, SAGEConv, GraphConv, GINConv, GCNConv(normalize=False)."""
+    """Sums or means of linear messages: SimpleConv, SAGEConv, GraphConv, GINConv, GCNConv(normalize=False).
+
+    The new state is finish(sum or mean of lift(h) + root(h)), where a self-loop of weight `loop` counts as a neighbour.
+    """
 
     def __init__(
         self,
         module: Any,
         lift: Callable[[Tensor], Tensor],
-        finish: Callable[[Tensor, Tensor], Tensor],
+        root: Callable[[Tensor], Tensor | None] = lambda h: None,
+        finish: Callable[[Tensor], Tensor] = lambda total: total,
         mean: bool = False,
         loop: float = 0.0,
     ) -> None:
         super().__init__(module)
-        self.lift, self.finish, self.mean, self.loop = lift, finish, mean, loop
+        self.lift, self.root, self.finish, self.mean, self.loop = lift, root, finish, mean, loop
 
-    def near(self, around: Surroundings, h: Tensor, nodes: Tensor, rows: Tensor | None) -> Tensor:
-        """[B, n, F]: v's neighbours, and the target if it is not one of them."""
-        z = self.lift(h)
-        far = ~around.adjacent(nodes)
+    def send(self, h: Tensor) -> Sent:
+        """The message and, where the layer has one, the root term."""
+        root = self.root(h)
+        return (self.lift(h),) if root is None else (self.lift(h), root)
+
+    def _join(self, total: Tensor, sent: Sent) -> Tensor:
+        return total if len(sent) == 1 else total + sent[1]
+
+    def clean(self, around: Surroundings, sent: Sent) -> Sent:
+        """The aggregate of each node that gains the target (without its message), its scale, and of one that has it."""
         weight = around.loops + self.loop
-        total = (around.spread(z) + weight[:, None] * z) + far[..., None] * z[nodes][:, None]
-        if self.mean:
-            total = total / (around.degree + weight + far).clamp_min(1)[..., None]
-        return self.finish(total, h)
+        total = around.spread(sent[0]) + weight[:, None] * sent[0]
+        count = around.degree + weight
+        scale = (1 / (count + 1) if self.mean else torch.ones_like(count))[:, None]
+        kept = (1 / count.clamp_min(1) if self.mean else torch.ones_like(count))[:, None]
+        return self._join(scale * total, sent), scale, self._join(kept * total, sent)
 
-    def payload(self, around: Surroundings, h: Tensor, nodes: Tensor) -> Payload:
+    def near(
+        self, around: Surroundings, sent: Sent, clean: Sent, nodes: Tensor, rows: Tensor | None
+    ) -> Tensor:
+        """[B, n, F]: v's neighbours, and the target if it is not one of them."""
+        gained, scale, kept = clean
+        total = torch.addcmul(gained, sent[0][nodes][:, None], scale)
+        targets, neighbours = around.edges_of(nodes)
+        return self.finish(total.index_put_((targets, neighbours), kept[neighbours]))
+
+    def payload(self, around: Surroundings, sent: Sent, nodes: Tensor) -> Payload:
         """The message itself."""
-        return Payload(self.lift(h))
+        return Payload(sent[0])
 
-    def own(self, around: Surroundings, sums: Tensor, count: Tensor, h: Tensor, nodes: Tensor) -> Tensor:
+    def own(
+        self,
+        around: Surroundings,
+        sums: Tensor,
+        count: Tensor,
+        sent: Sent,
+        nodes: Tensor,
+        shift: Tensor | None,
+    ) -> Tensor:
         """The sum or mean over attached nodes and loops, and what the layer does with it."""
         weight = (around.loops[nodes] + self.loop)[:, None]
-        total = sums + weight * self.lift(h)
+        total = sums + weight * sent[0]
         if self.mean:
             total = total / (count[..., None] + weight).clamp_min(1)
-        return self.finish(total, h)
+        return self.finish(self._join(total, sent))
 
     def dense(self, h: Tensor, adjacency: Tensor, loops: Tensor) -> Tensor:
         """One batched product."""
-        z = self.lift(h)
+        sent = self.send(h)
         weight = (loops + self.loop)[..., None]
-        total = adjacency @ z + weight * z
+        total = adjacency @ sent[0] + weight * sent[0]
         if self.mean:
             total = total / (adjacency.sum(-1, keepdim=True) + weight).clamp_min(1)
-        return self.finish(total, h)
+        return self.finish(self._join(total, sent))
 
 
 class SymmetricGCN(Layer):
@@ -108,7 +159,7 @@ class SymmetricGCN(Layer):
 
     coupled = True
 
-    def _loop(self, loops: Tensor) -> Tensor:
+    def loop(self, loops: Tensor) -> Tensor:
         """The weight of each self-loop: an existing one is kept, a missing one may be added."""
         return torch.ones_like(loops) if self.module.add_self_loops else loops
 
@@ -116,48 +167,60 @@ class SymmetricGCN(Layer):
         """Adds the bias."""
         return total if self.module.bias is None else total + self.module.bias
 
-    def attached_scale(self, around: Surroundings, nodes: Tensor) -> Tensor:
-        """[B, n]: 1/sqrt(degree) of each node given that it is attached to the target."""
-        return (around.degree + self._loop(around.loops) + ~around.adjacent(nodes)).rsqrt()
+    def send(self, h: Tensor) -> Sent:
+        """The linear message."""
+        return (self.module.lin(h),)
 
-    def near(self, around: Surroundings, h: Tensor, nodes: Tensor, rows: Tensor | None) -> Tensor:
+    def clean(self, around: Surroundings, sent: Sent) -> Sent:
+        """Nothing: the rows decide all degrees."""
+        return ()
+
+    def near(
+        self, around: Surroundings, sent: Sent, clean: Sent, nodes: Tensor, rows: Tensor | None
+    ) -> Tensor:
         """[B, n, F], from the degrees that the whole row implies."""
         assert rows is not None
-        z, loop, b = (
-            self.module.lin(h),
-            self._loop(around.loops),
-            torch.arange(nodes.numel(), device=nodes.device),
+        z, loop = sent[0], self.loop(around.loops)
+        without = around.degree + loop - around.adjacent(nodes).to(z.dtype)
+        scale = inverse_root(without + rows)
+        scale[torch.arange(nodes.numel(), device=nodes.device), nodes] = (
+            0  # the target's message is added below
         )
-        without = around.degree + loop - around.adjacent(nodes).to(h.dtype)
-        scale = _inverse_root(without + rows)
-        scale = scale.index_put((b, nodes), scale.new_zeros(()))  # the target's own message is added below
         kappa = (without + 1).rsqrt()
-        root = _inverse_root(rows.sum(1) + loop[nodes]).to(h.dtype)
-        sent = around.spread(scale.T[..., None] * z[:, None]).transpose(0, 1)
-        total = sent + (loop * kappa)[..., None] * z + (root[:, None] * z[nodes])[:, None]
+        root = inverse_root(rows.sum(1) + loop[nodes]).to(z.dtype)
+        arrived = around.spread(scale.T[..., None] * z[:, None]).transpose(0, 1)
+        total = arrived + (loop * kappa)[..., None] * z + (root[:, None] * z[nodes])[:, None]
         return self.finish(kappa[..., None] * total)
 
-    def payload(self, around: Surroundings, h: Tensor, nodes: Tensor) -> Payload:
+    def payload(self, around: Surroundings, sent: Sent, nodes: Tensor) -> Payload:
         """The message scaled by the sender's degree, which counts the target once."""
-        z, degree = self.module.lin(h), around.degree + self._loop(around.loops)
-        if h.dim() == 3:
-            return Payload(self.attached_scale(around, nodes)[..., None] * z)
-        return Payload((degree + 1).rsqrt()[:, None] * z, _inverse_root(degree)[:, None] * z)
+        z, degree = sent[0], around.degree + self.loop(around.loops)
+        if z.dim() == 3:
+            return Payload((degree + ~around.adjacent(nodes)).rsqrt()[..., None] * z)
+        return Payload((degree + 1).rsqrt()[:, None] * z, inverse_root(degree)[:, None] * z)
 
-    def own(self, around: Surroundings, sums: Tensor, count: Tensor, h: Tensor, nodes: Tensor) -> Tensor:
+    def own(
+        self,
+        around: Surroundings,
+        sums: Tensor,
+        count: Tensor,
+        sent: Sent,
+        nodes: Tensor,
+        shift: Tensor | None,
+    ) -> Tensor:
         """The sum scaled by the target's noisy degree."""
-        loop = self._loop(around.loops)[nodes]
-        root = _inverse_root(count + loop)[..., None]
-        return self.finish(root * (sums + loop[:, None] * root * self.module.lin(h)))
+        loop = self.loop(around.loops)[nodes]
+        root = inverse_root(count + loop)[..., None]
+        return self.finish(root * (sums + loop[:, None] * root * sent[0]))
 
     def dense(self, h: Tensor, adjacency: Tensor, loops: Tensor) -> Tensor:
         """One batched product between two scalings."""
-        z, loop = self.module.lin(h), self._loop(loops)
-        root = _inverse_root(adjacency.sum(-1) + loop)[..., None]
+        z, loop = self.module.lin(h), self.loop(loops)
+        root = inverse_root(adjacency.sum(-1) + loop)[..., None]
         return self.finish(root * (adjacency @ (root * z) + loop[..., None] * root * z))
 
 
-def _inverse_root(degree: Tensor) -> Tensor:
+def inverse_root(degree: Tensor) -> Tensor:
     """1/sqrt(degree), and 0 for a node without any edge, as gcn_norm has it."""
     return torch.where(degree > 0, degree.clamp_min(1e-30).rsqrt(), 0.0)
 
@@ -184,17 +247,19 @@ def _plain(module: gnn.MessagePassing, name: str, aggregators: dict[type, str]) 
 SUM, MEAN = gnn.SumAggregation, gnn.MeanAggregation
 
 
+def _plus(value: Tensor, bias: Tensor | None) -> Tensor:
+    return value if bias is None else value + bias
+
+
 def _simple(module: gnn.SimpleConv, name: str, trace: Any) -> Layer:
-    kind = _plain(module, name, {SUM: "sum", MEAN: "mean"})
-    root = module.combine_root
-    finish: dict[Any, Callable[[Tensor, Tensor], Tensor]] = {
-        None: lambda total, h: total,
-        "self_loop": lambda total, h: total,
-        "sum": lambda total, h: total + h,
-    }
-    if root not in finish:
-        raise Unsupported(f"The layer '{name}' has combine_root={root!r}, which no fast engine knows.")
-    return SumLayer(module, lambda h: h, finish[root], kind == "mean", float(root == "self_loop"))
+    mean = _plain(module, name, {SUM: "sum", MEAN: "mean"}) == "mean"
+    if module.combine_root not in (None, "self_loop", "sum"):
+        raise Unsupported(
+            f"The layer '{name}' has combine_root={module.combine_root!r}, which no fast engine knows."
+        )
+    if module.combine_root == "sum":
+        return SumLayer(module, lambda h: h, root=lambda h: h, mean=mean)
+    return SumLayer(module, lambda h: h, mean=mean, loop=float(module.combine_root == "self_loop"))
 
 
 def _gcn(module: gnn.GCNConv, name: str, trace: Any) -> Layer:
@@ -205,61 +270,59 @@ def _gcn(module: gnn.GCNConv, name: str, trace: Any) -> Layer:
         raise Unsupported(f"The layer '{name}' has improved=True, which no fast engine knows.")
     if module.normalize:
         return SymmetricGCN(module)
-    return SumLayer(
-        module, module.lin, lambda total, h: total if module.bias is None else total + module.bias
-    )
+    return SumLayer(module, module.lin, finish=lambda total: _plus(total, module.bias))
 
 
 def _sage(module: gnn.SAGEConv, name: str, trace: Any) -> Layer:
     kind = _plain(module, name, {SUM: "sum", MEAN: "mean"})
-    if not isinstance(module.in_channels, int):
-        raise Unsupported(f"The layer '{name}' is bipartite.")
+    _refuse_bipartite(module, name)
 
     def lift(h: Tensor) -> Tensor:
-        sent = module.lin(h).relu() if module.project else h
-        return fn.linear(sent, module.lin_l.weight)
+        return fn.linear(module.lin(h).relu() if module.project else h, module.lin_l.weight)
 
-    def finish(total: Tensor, h: Tensor) -> Tensor:
-        out = total if module.lin_l.bias is None else total + module.lin_l.bias
-        out = out + module.lin_r(h) if module.root_weight else out
+    def root(h: Tensor) -> Tensor | None:
+        bias: Tensor | None = module.lin_l.bias
+        return _plus(module.lin_r(h), bias) if module.root_weight else None
+
+    def finish(total: Tensor) -> Tensor:
+        out = total if module.root_weight else _plus(total, module.lin_l.bias)
         return fn.normalize(out, p=2.0, dim=-1) if module.normalize else out
 
-    return SumLayer(module, lift, finish, kind == "mean")
+    return SumLayer(module, lift, root, finish, kind == "mean")
 
 
 def _graph(module: gnn.GraphConv, name: str, trace: Any) -> Layer:
     kind = _plain(module, name, {SUM: "sum", MEAN: "mean"})
-    if not isinstance(module.in_channels, int):
-        raise Unsupported(f"The layer '{name}' is bipartite.")
-    bias = module.lin_rel.bias
-
-    def finish(total: Tensor, h: Tensor) -> Tensor:
-        root: Tensor = module.lin_root(h)
-        return (total if bias is None else total + bias) + root
-
-    return SumLayer(module, lambda h: fn.linear(h, module.lin_rel.weight), finish, kind == "mean")
+    _refuse_bipartite(module, name)
+    relation = module.lin_rel
+    return SumLayer(
+        module,
+        lambda h: fn.linear(h, relation.weight),
+        root=lambda h: _plus(module.lin_root(h), relation.bias),
+        mean=kind == "mean",
+    )
 
 
 def _gin(module: gnn.GINConv, name: str, trace: Any) -> Layer:
     _plain(module, name, {SUM: "sum"})
     plan: Any = trace(module.nn, f"{name}.nn")
-    first: Any = module.nn[0] if isinstance(module.nn, nn.Sequential) else None
-    if isinstance(module.nn, gnn.MLP):
-        first = module.nn.lins[0]
-    if type(first) not in (nn.Linear, gnn.Linear) or not plan.starts_with(first):
+    first: Any = plan.first_linear
+    if first is None:
         return SumLayer(
-            module, lambda h: h, lambda total, h: plan.evaluate(total + (1 + module.eps) * h, _no, _no)
+            module, lambda h: h, lambda h: (1 + module.eps) * h, lambda t: plan.evaluate(t, _no, _no)
         )
     inner = plan.after(1)  # a linear map commutes with sums, and its output is narrower than the features
+    return SumLayer(
+        module,
+        lambda h: fn.linear(h, first.weight),
+        lambda h: _plus((1 + module.eps) * fn.linear(h, first.weight), first.bias),
+        lambda total: inner.evaluate(total, _no, _no),
+    )
 
-    def finish(total: Tensor, h: Tensor) -> Tensor:
-        root = (1 + module.eps) * fn.linear(h, first.weight)
-        out: Tensor = inner.evaluate(
-            total + root if first.bias is None else total + root + first.bias, _no, _no
-        )
-        return out
 
-    return SumLayer(module, lambda h: fn.linear(h, first.weight), finish)
+def _refuse_bipartite(module: Any, name: str) -> None:
+    if not isinstance(module.in_channels, int):
+        raise Unsupported(f"The layer '{name}' is bipartite.")
 
 
 def _no(*_: Any) -> Tensor:

@@ -62,9 +62,11 @@ class Plan:
         """The positions of the message-passing steps."""
         return [i for i, step in enumerate(self.steps) if step.kind == "conv"]
 
-    def starts_with(self, module: nn.Module) -> bool:
-        """Whether the input goes into `module` and nowhere else."""
-        return len(self.steps) > 1 and self.steps[1].run is module and self.last_use[0] == 1
+    @property
+    def first_linear(self) -> nn.Module | None:
+        """The linear layer that takes the input, if nothing else does."""
+        first = self.steps[1].run if len(self.steps) > 1 and self.last_use[0] == 1 else None
+        return first if isinstance(first, rowwise.LINEARS) else None
 
     def after(self, place: int) -> "Plan":
         """The rest of the plan, taking as its input what the step at `place` computes."""

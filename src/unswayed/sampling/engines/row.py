@@ -10,13 +10,17 @@ from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from unswayed.errors import InputError, Unsupported
 from unswayed.sampling.engines.attention import AttentionLayer
-from unswayed.sampling.engines.layers import Layer, Payload
+from unswayed.sampling.engines.layers import Layer, Payload, Sent
 from unswayed.sampling.engines.recognise import Plan, recognise
 from unswayed.sampling.engines.surroundings import Surroundings
+
+# How many numbers the states of attached nodes may take at once: a core's cache, or some of a card's memory.
+TRAINING_CHUNK = {"cpu": 2**20, "cuda": 2**28}
 
 
 def row_plan(model: nn.Module) -> Plan:
@@ -32,11 +36,45 @@ def row_plan(model: nn.Module) -> Plan:
     return plan
 
 
+class Prepared:
+    """What does not depend on the targets: structure-free states, messages, and clean aggregates of the first layers."""
+
+    def __init__(self, plan: Plan, around: Surroundings, x: Tensor) -> None:
+        self.plan, self.around = plan, around
+        self.near_steps = near_steps(plan)
+        self.rest: dict[int, Tensor] = {}
+        self.sent: dict[int, Sent] = {}
+        self.clean: dict[int, Sent] = {}
+        for i, step in enumerate(plan.steps):
+            if step.depth == 0:
+                self.rest[i] = step.run(*(self.rest[k] for k in step.inputs)) if step.run else x
+            elif step.layer is not None and step.depth == 1:
+                self.sent[i] = step.layer.send(self.rest[step.inputs[0]])
+                if i in self.near_steps:
+                    self.clean[i] = step.layer.clean(around, self.sent[i])
+
+    @property
+    def width(self) -> int:
+        """How many numbers the states of one attached node take at most."""
+        return max((max(t[0].numel() for t in sent) for sent in self.sent.values()), default=1)
+
+    def near(self, nodes: Tensor, rows: Tensor | None) -> dict[int, Tensor]:
+        """The states of depth 1 at attached nodes, for the steps that a second layer reads."""
+        near: dict[int, Tensor] = {}
+        for i in sorted(self.near_steps):
+            step = self.plan.steps[i]
+            if step.layer is not None:
+                near[i] = step.layer.near(self.around, self.sent[i], self.clean[i], nodes, rows)
+            elif step.run is not None:
+                near[i] = step.run(*(near[k] if k in near else self.rest[k] for k in step.inputs))
+        return near
+
+
 @dataclass(frozen=True)
 class Replaced:
     """Targets `nodes` [B] with `rows` bool[B, n] in place of their clean rows."""
 
-    around: Surroundings
+    prepared: Prepared
     nodes: Tensor
     rows: Tensor
 
@@ -47,40 +85,32 @@ class Replaced:
             return torch.bmm(weight[:, None], payload.far)[:, 0]
         if payload.close is None:
             return weight @ payload.far
-        clean = self.around.adjacent(self.nodes)
+        clean = self.prepared.around.adjacent(self.nodes)
         return (weight * ~clean) @ payload.far + (weight * clean) @ payload.close
 
-    def own(self, layer: Layer, first: bool, h: Tensor, own: Tensor) -> Tensor:
-        """The targets' state after `layer`: h are the other nodes' states ([n, F], or near), `own` the targets'."""
+    def _own(self, layer: Layer, others: Sent, targets: Sent, first: bool) -> Tensor:
+        """The targets' state after `layer`, from what the other nodes and the targets send."""
+        around = self.prepared.around
         if isinstance(layer, AttentionLayer) and not first:
-            return layer.own_second(self.around, h, self.rows, own, self.nodes)
-        sums = self.sum(layer.payload(self.around, h, self.nodes))
-        if isinstance(layer, AttentionLayer):
-            return layer.own_first(self.around, sums, h, self.nodes)
-        count = self.rows.sum(1).to(h.dtype)
-        return layer.own(self.around, sums, count, own, self.nodes)
+            return layer.own_attending(around, others, self.rows, targets, self.nodes)
+        payload = layer.payload(around, others, self.nodes)
+        count = self.rows.sum(1).to(targets[0].dtype)
+        return layer.own(around, self.sum(payload), count, targets, self.nodes, payload.shift)
 
-    def forward(self, plan: Plan, x: Tensor) -> Tensor:
+    def forward(self) -> Tensor:
         """[B, C]: the plan's output for the targets."""
-        rest: dict[int, Tensor] = {}
-        near: dict[int, Tensor] = {}
-        own: dict[int, Tensor] = {}
-        needs_near = near_steps(plan)
+        plan, known = self.prepared.plan, self.prepared
+        near = known.near(self.nodes, self.rows)
+        own = {i: rest[self.nodes] for i, rest in known.rest.items()}
         for i, step in enumerate(plan.steps):
-            j = step.inputs[0] if step.inputs else -1
-            if step.depth == 0:
-                rest[i] = step.run(*(rest[k] for k in step.inputs)) if step.run else x
-                own[i] = rest[i][self.nodes]
+            if step.layer is not None and step.depth == 1:
+                sent = known.sent[i]
+                own[i] = self._own(step.layer, sent, tuple(t[self.nodes] for t in sent), True)
             elif step.layer is not None:
-                first = step.depth == 1
-                own[i] = self.own(step.layer, first, rest[j] if first else near[j], own[j])
-                if i in needs_near:
-                    near[i] = step.layer.near(self.around, rest[j], self.nodes, self.rows)
-            else:
-                assert step.run is not None
+                j = step.inputs[0]
+                own[i] = self._own(step.layer, step.layer.send(near[j]), step.layer.send(own[j]), False)
+            elif step.run is not None and step.depth > 0:
                 own[i] = step.run(*(own[k] for k in step.inputs))
-                if i in needs_near:
-                    near[i] = step.run(*(near.get(k, rest.get(k)) for k in step.inputs))
         return own[len(plan.steps) - 1]
 
 
@@ -115,8 +145,19 @@ def row_logits(model: nn.Module, data: Any, nodes: Tensor, rows: Tensor) -> Tens
             data.edge_index, data.x.shape[0], data.x.dtype, data.x.device
         )
     around = _surroundings[data.edge_index]
-    own_entry = torch.zeros_like(rows).index_put_(
-        (torch.arange(nodes.numel(), device=nodes.device), nodes),
-        torch.ones((), dtype=torch.bool, device=rows.device),
-    )
-    return Replaced(around, nodes, rows & ~own_entry).forward(plans[model.training], data.x)
+    rows = rows.index_put((torch.arange(nodes.numel(), device=nodes.device), nodes), rows.new_zeros(()))
+    known = Prepared(plans[model.training], around, data.x)
+    size = max(1, TRAINING_CHUNK[rows.device.type] // (known.around.n * known.width))
+    parts = [
+        _remembering_nothing(known, nodes[i : i + size], rows[i : i + size])
+        for i in range(0, nodes.numel(), size)
+    ]
+    return torch.cat(parts)
+
+
+def _remembering_nothing(known: Prepared, nodes: Tensor, rows: Tensor) -> Tensor:
+    """The targets' outputs; what the gradient needs is computed again, in cache, rather than kept in memory."""
+    if not torch.is_grad_enabled():
+        return Replaced(known, nodes, rows).forward()
+    result: Tensor = checkpoint(lambda: Replaced(known, nodes, rows).forward(), use_reentrant=False)
+    return result
