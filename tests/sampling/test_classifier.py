@@ -1,0 +1,403 @@
+import warnings
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as functional
+from torch import nn
+from torch_geometric.data import Data
+from torch_geometric.nn import (
+    GCN,
+    GIN,
+    BatchNorm,
+    DenseGCNConv,
+    GCNConv,
+    GraphNorm,
+    Sequential,
+    global_add_pool,
+    global_mean_pool,
+)
+from torch_geometric.utils import erdos_renyi_graph
+
+from unswayed.errors import InputError, UnsoundModel
+from unswayed.sampling.engines.generic import GenericEngine
+from unswayed.sampling.question import Question
+from unswayed.sampling.threat import AllPairs, Bits, Row
+from unswayed.theory.noise import Flip
+
+FEATURES, CLASSES, NODES = 5, 3, 12
+
+
+@pytest.fixture
+def data():
+    torch.manual_seed(0)
+    return Data(
+        x=torch.randn(NODES, FEATURES), edge_index=erdos_renyi_graph(NODES, 0.25), y=torch.arange(NODES)
+    )
+
+
+def engine(model, threat, **rest):
+    return GenericEngine(Question(model, threat, Flip(0.7), **rest))
+
+
+class Node(nn.Module):
+    """Two graph convolutions with something in between."""
+
+    def __init__(self, between=None, cached=False):
+        super().__init__()
+        torch.manual_seed(1)
+        self.first, self.second = GCNConv(FEATURES, 8, cached=cached), GCNConv(8, CLASSES, cached=cached)
+        self.between = between or nn.ReLU()
+
+    def forward(self, x, edge_index):
+        return self.second(self.between(self.first(x, edge_index)), edge_index)
+
+
+class Pooled(Node):
+    def forward(self, x, edge_index, batch):
+        return global_mean_pool(super().forward(x, edge_index), batch)
+
+
+def test_modes_of_every_module_are_restored_after_success_and_after_failure(data):
+    model = Node(nn.Sequential(nn.ReLU(), nn.Dropout(0.5)))
+    model.between[1].eval()
+    modes = [module.training for module in model.modules()]
+    engine(model, Row(data, [0])).count(0, 5)
+    assert [module.training for module in model.modules()] == modes
+    assert not any("forward" in module.__dict__ for module in model.modules())
+    model.second = GCNConv(8, 1)
+    with pytest.raises(UnsoundModel):
+        engine(model, Row(data, [0]))
+    assert model.training
+    assert not model.between[1].training
+
+
+def test_gradients_are_not_recorded_and_parameters_stay(data):
+    model = Node()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    engine(model, Row(data, [0])).count(0, 5)
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_cached_propagation_is_refused(data):
+    with pytest.raises(UnsoundModel, match="cache"):
+        engine(Node(cached=True), Row(data, [0]))
+
+
+def test_batch_norm_needs_running_statistics(data):
+    for norm in (nn.BatchNorm1d(8, track_running_stats=False), BatchNorm(8, track_running_stats=False)):
+        with pytest.raises(UnsoundModel, match="statistics of the batch"):
+            engine(Node(norm), Row(data, [0]))
+    engine(Node(nn.BatchNorm1d(8)), Row(data, [0])).count(0, 3)
+
+
+class StubbornNorm(nn.BatchNorm1d):
+    def train(self, mode=True):
+        return super().train(True)
+
+
+class StubbornDropout(nn.Dropout):
+    def train(self, mode=True):
+        return super().train(True)
+
+
+@pytest.mark.parametrize("layer", [StubbornNorm(8), StubbornDropout(0.5)])
+def test_layers_that_stay_in_training_mode_are_refused(data, layer):
+    with pytest.raises(UnsoundModel, match="training|statistics of the batch"):
+        engine(Node(layer), Row(data, [0]))
+
+
+class AlwaysDropping(Node):
+    def forward(self, x, edge_index):
+        return super().forward(functional.dropout(x, 0.5), edge_index)
+
+
+def test_functional_dropout_left_on_is_refused(data):
+    with pytest.raises(UnsoundModel, match="two identical calls"):
+        engine(AlwaysDropping(), Row(data, [0]))
+
+
+class HomeMadeCache(Node):
+    kept = None
+
+    def forward(self, x, edge_index):
+        if self.kept is None:
+            self.kept = edge_index
+        return super().forward(x, self.kept)
+
+
+def test_state_that_outlives_a_call_is_refused(data):
+    with pytest.raises(UnsoundModel, match="asked before"):
+        engine(HomeMadeCache(), Row(data, [0]))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda x: x[:, 0],
+        lambda x: x[:-1],
+        lambda x: x.view(1, 1, *x.shape),
+        lambda x: (x, x),
+        lambda x: x[:, :1],
+        lambda x: {"logits": x},
+        lambda x: x.to(torch.complex64),
+    ],
+)
+def test_wrong_output_shapes_are_refused(data, answer):
+    class Wrong(Node):
+        def forward(self, x, edge_index):
+            return answer(super().forward(x, edge_index))
+
+    with pytest.raises(UnsoundModel):
+        engine(Wrong(), Row(data, [0]))
+
+
+def test_classes_are_the_columns_and_must_fit_what_is_said(data):
+    assert engine(Node(), Row(data, [0])).classes == CLASSES
+    assert engine(Node(), Row(data, [0]), classes=CLASSES).classes == CLASSES
+    with pytest.raises(InputError, match="columns"):
+        engine(Node(), Row(data, [0]), classes=4)
+
+
+def test_a_module_that_mixes_its_batch_is_asked_one_graph_at_a_time(data):
+    class Mixing(Pooled):
+        def forward(self, x, edge_index, batch):
+            out = super().forward(x, edge_index, batch)
+            return out - out.mean(dim=0, keepdim=True) + torch.arange(CLASSES) * out.std()
+
+    class Norming(Node):
+        def __init__(self):
+            super().__init__(GraphNorm(8))
+
+    for model, threat in ((Mixing(), AllPairs([data])), (Norming(), Row(data, [0]))):
+        with pytest.warns(UserWarning, match="one noisy graph at a time"), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "std\\(\\)")
+            mixing = engine(model, threat, batch_size=50)
+        assert not mixing.classifier.batched
+
+
+def test_a_module_told_the_batch_may_normalise_by_graph(data):
+    class Norming(Pooled):
+        def __init__(self):
+            super().__init__()
+            self.norm = GraphNorm(8)
+
+        def forward(self, x, edge_index, batch):
+            h = self.norm(self.first(x, edge_index), batch)
+            return global_mean_pool(self.second(h.relu(), edge_index), batch)
+
+    assert engine(Norming(), AllPairs([data])).classifier.batched
+
+
+def test_forms_of_the_same_network_vote_alike(data):
+    node = Node()
+
+    class OnData(Node):
+        def forward(self, data):
+            return super().forward(data.x, data.edge_index)
+
+    class Extra(Node):
+        def forward(self, x, edge_index, edge_weight=None, batch=None):
+            assert edge_weight is None
+            return super().forward(x, edge_index)
+
+    chain = Sequential(
+        "x, edge_index", [(node.first, "x, edge_index -> x"), nn.ReLU(), (node.second, "x, edge_index -> x")]
+    )
+    threat = Row(data, [0, 4])
+    expected = engine(node, threat).count(0, 60)
+    forms = [OnData(), Extra(), chain, lambda x, edge_index: node.eval()(x, edge_index).detach().numpy()]
+    for form in forms:
+        assert np.array_equal(engine(form, threat).count(0, 60), expected)
+    labelled = engine(lambda x, edge_index: node.eval()(x, edge_index).argmax(1), threat, classes=CLASSES)
+    assert np.array_equal(labelled.count(0, 60), expected)
+
+
+def test_graph_classifiers_with_and_without_batch_and_on_data_vote_alike(data):
+    model = Pooled()
+
+    class OnData(Pooled):
+        def forward(self, data):
+            return super().forward(data.x, data.edge_index, data.batch)
+
+    class Alone(Pooled):
+        def forward(self, x, edge_index):
+            return super().forward(x, edge_index, torch.zeros(len(x), dtype=torch.long))
+
+    small = data.subgraph(torch.arange(4))
+    threat = AllPairs([data, small])
+    expected = engine(model, threat).count(0, 50)
+    assert np.array_equal(engine(OnData(), threat).count(0, 50), expected)
+    alone = engine(Alone(), threat)
+    assert not alone.classifier.batched
+    assert np.array_equal(alone.count(0, 50), expected)
+    one = engine(lambda x, edge_index: int(Alone().eval()(x, edge_index).argmax()), threat, classes=CLASSES)
+    assert np.array_equal(one.count(0, 50), expected)
+
+
+class Dense(nn.Module):
+    """PyG's dense convolutions take [n, F] and [B, n, F] alike."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(2)
+        self.first, self.second = DenseGCNConv(FEATURES, 8), DenseGCNConv(8, CLASSES)
+
+    def forward(self, x, adj, mask=None):
+        return self.second(self.first(x, adj, mask).relu(), adj, mask)
+
+
+class Flat(Dense):
+    """A module for one graph only."""
+
+    def forward(self, x, adj):
+        assert x.ndim == 2
+        return super().forward(x, adj)[0]
+
+
+class Stacked(Dense):
+    """A module for batches only."""
+
+    def forward(self, x, adj):
+        assert x.ndim == 3
+        return super().forward(x, adj)
+
+
+@pytest.mark.parametrize("kind", [Dense, Flat, Stacked])
+def test_modules_on_dense_adjacencies_vote_like_their_sparse_twin(data, kind):
+    sparse = Node()
+    dense = Dense()
+    for one, other in ((sparse.first, dense.first), (sparse.second, dense.second)):
+        one.load_state_dict(other.state_dict())
+    model = kind()
+    for threat in (Row(data, [0, 4]), AllPairs(data, [0, 4])):
+        expected = engine(sparse, threat).count(0, 40)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error" if kind is not Flat else "ignore")
+            asked = engine(model, threat, batch_size=7)
+        assert asked.classifier.batched == (kind is not Flat)
+        assert np.array_equal(asked.count(0, 40), expected)
+
+
+def test_dense_graph_classifiers(data):
+    class Whole(Dense):
+        def forward(self, x, adj):
+            return super().forward(x, adj).mean(dim=-2)
+
+    asked = engine(Whole(), AllPairs([data, data.subgraph(torch.arange(5))]))
+    assert asked.classifier.batched
+    assert asked.count(0, 30).sum(axis=1).tolist() == [30, 30]
+
+
+def test_edge_attributes_are_refused_only_where_forward_takes_them(data):
+    class Takes(Node):
+        def forward(self, x, edge_index, edge_attr=None):
+            return super().forward(x, edge_index)
+
+    class TakesFromData(Node):
+        def forward(self, data):
+            return super().forward(data.x, data.edge_index) * (1 if data.edge_attr is None else 2)
+
+    data.edge_attr = torch.ones(data.num_edges, 2)
+    engine(Node(), Row(data, [0])).count(0, 2)
+    engine(GIN(FEATURES, 8, 2, CLASSES), Row(data, [0])).count(
+        0, 2
+    )  # names edge_attr but says it is not supported
+    for model in (Takes(), TakesFromData()):
+        with pytest.raises(UnsoundModel, match="edge_attr"):
+            engine(model, Row(data, [0]))
+    data.edge_attr, data.edge_weight = None, torch.ones(data.num_edges)
+    with pytest.raises(UnsoundModel, match="edge_weight"):
+        engine(GCN(FEATURES, 8, 2, CLASSES), Row(data, [0]))
+
+
+def test_a_forward_that_needs_more_than_a_graph_is_refused(data):
+    class Needy(Node):
+        def forward(self, x, edge_index, position):
+            return super().forward(x, edge_index)
+
+    with pytest.raises(UnsoundModel, match="position"):
+        engine(Needy(), Row(data, [0]))
+    with pytest.raises(InputError, match="callable"):
+        engine(3, Row(data, [0]))
+
+
+def test_nan_logits_and_minus_one_are_no_answer(data):
+    class Doubtful(Node):
+        def forward(self, x, edge_index):
+            out = super().forward(x, edge_index)
+            return torch.where(out.amax(dim=1, keepdim=True) > 0.3, out, torch.nan)
+
+    threat = Row(data, [0, 4])
+    plain, doubtful = Node(), Doubtful()
+    counts = engine(doubtful, threat).count(0, 200)
+    assert 0 < counts.sum() < 400
+    assert np.all(counts <= engine(plain, threat).count(0, 200))
+
+    def labels(x, edge_index):
+        out = doubtful.eval()(x, edge_index)
+        return torch.where(out.isnan().any(dim=1), -1, out.argmax(dim=1))
+
+    assert np.array_equal(engine(labels, threat, classes=CLASSES).count(0, 200), counts)
+
+
+def test_labels_need_classes_and_must_lie_among_them(data):
+    threat = Row(data, [0])
+    with pytest.raises(InputError, match="classes="):
+        engine(lambda x, edge_index: torch.zeros(len(x), dtype=torch.long), threat)
+    with pytest.raises(UnsoundModel, match="outside"):
+        engine(lambda x, edge_index: torch.full((len(x),), 3), threat, classes=3)
+    with pytest.raises(UnsoundModel, match="outside"):
+        engine(lambda x, edge_index: torch.full((len(x),), -2), threat, classes=3)
+
+
+def test_bits_take_modules_callables_and_predict():
+    rng = np.random.default_rng(0)
+    x = rng.random((3, 9)) < 0.5
+    weight = rng.normal(size=(9, 4))
+
+    class Module(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(9, 4, bias=False)
+            self.linear.weight.data = torch.tensor(weight.T, dtype=torch.float32)
+
+        def forward(self, rows):
+            return self.linear(rows)
+
+    class Estimator:
+        classes_ = np.array(["a", "b", "c", "d"])
+
+        def predict(self, rows):
+            assert rows.dtype == bool
+            return self.classes_[(rows @ weight).argmax(axis=1)]
+
+    expected = engine(Module(), Bits(x)).count(0, 100)
+    assert np.array_equal(engine(Estimator(), Bits(x)).count(0, 100), expected)
+    assert np.array_equal(engine(lambda rows: rows @ weight, Bits(x)).count(0, 100), expected)
+    labels = engine(lambda rows: (rows @ weight).argmax(axis=1), Bits(x), classes=4)
+    assert np.array_equal(labels.count(0, 100), expected)
+    with pytest.raises(InputError, match="4 classes"):
+        engine(Estimator(), Bits(x), classes=5)
+
+
+def test_a_model_in_double_precision_is_asked_in_double_precision(data):
+    model = Node().double()
+    data.x = data.x.double()
+    assert engine(model, Row(data, [0])).count(0, 20).sum() == 20
+
+
+def test_the_callers_model_is_never_cast(data):
+    model = Node()
+    asked = GenericEngine(Question(model, Row(data, [0]), Flip(0.7), dtype=torch.float64))
+    assert asked.count(0, 20).sum() == 20
+    assert model.first.lin.weight.dtype == torch.float32
+
+
+def test_global_pooling_of_sums(data):
+    class Summed(Pooled):
+        def forward(self, x, edge_index, batch):
+            return global_add_pool(Node.forward(self, x, edge_index), batch)
+
+    assert engine(Summed(), AllPairs([data])).count(0, 30).sum() == 30
