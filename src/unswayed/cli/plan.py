@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from traceback import extract_tb
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from unswayed.cli.common import note, warn
 from unswayed.cli.inputs import Targets, load_factory, load_weights, read_threat
 from unswayed.cli.record import WEIGHTS, Record, Sketch, read_record, write_record
 from unswayed.datasets import Dataset, Split
-from unswayed.errors import InputError, StoreError
+from unswayed.errors import InputError, StoreError, UnswayedError
 from unswayed.polling import poll
 from unswayed.runners import Runner
 from unswayed.sampling.threat import Threat
@@ -202,7 +203,8 @@ def run_plan(plan: Plan, threat: Threat, model: Any, record: Record | None) -> V
         if not (plan.store / SETTINGS).exists():  # an older run is left as it is until `poll` has accepted it
             write_record(plan.store, record)
             _keep_weights(plan.store, model)
-    votes = poll(
+    votes = _ask(
+        plan,
         model,
         threat,
         plan.noise,
@@ -219,6 +221,23 @@ def run_plan(plan: Plan, threat: Threat, model: Any, record: Record | None) -> V
     if plan.store is not None and record is not None:
         write_record(plan.store, replace(record, finished=True))
     return votes
+
+
+def _ask(plan: Plan, *question: Any, **settings: Any) -> Votes:
+    """Poll; an error that the user's own model file raised is theirs to mend, and says so."""
+    try:
+        return poll(*question, **settings)
+    except UnswayedError:
+        raise
+    except Exception as error:
+        own = None if plan.built_in else Path(plan.model.rpartition(":")[0]).resolve()
+        if own is None or all(
+            Path(frame.filename).resolve() != own for frame in extract_tb(error.__traceback__)
+        ):
+            raise
+        raise InputError(
+            f"{plan.model} failed when it was asked: {type(error).__name__}: {error}."
+        ) from error
 
 
 def _warn_of_second_look(plan: Plan) -> None:

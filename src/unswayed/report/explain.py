@@ -8,7 +8,7 @@ from unswayed.certificates import Certificates
 from unswayed.report.summary import Summary
 from unswayed.theory import bound_votes, certified_size
 
-MOST = 10**9  # samples beyond which "more samples" is no practical advice
+MOST = 10**8  # samples beyond which "more samples" is no practical advice
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def explain(summary: Summary, position: int) -> Explanation:
 
 
 def samples_needed(certs: Certificates, position: int, size: int) -> int | None:
-    """The fewest samples that prove `size` if the votes keep their shares; None if none up to a thousand million do.
+    """The fewest samples that prove `size` if the votes keep their shares; None if none up to a hundred million do.
 
     The number is found by doubling and bisection, so it may be off by the rounding of vote counts.
     """
@@ -86,21 +86,20 @@ def samples_needed(certs: Certificates, position: int, size: int) -> int | None:
     counts, drawn = votes.counts[position], int(votes.samples[position])
     entries = int(votes.entries[position])
     ones = None if votes.ones is None else int(votes.ones[position])
-    if size > entries:
-        return None
+
+    def reaches(p_top: float, p_rest: float) -> bool:
+        found = certified_size(p_top, p_rest, votes.noise, entries, ones=ones)
+        return int(np.asarray(found).reshape(-1)[0]) >= size
 
     def enough(samples: int) -> bool:
-        scaled = counts * samples // drawn
-        found = bound_votes(
-            scaled[None],
-            samples,
-            certs.alpha,
-            method=certs.bounds,
-            family_size=len(votes) if certs.family else 1,
-        )
-        reached = certified_size(found.p_top, found.p_rest, votes.noise, entries, ones=ones)
-        return int(np.asarray(reached).reshape(-1)[0]) >= size
+        scaled = counts[None] * samples // drawn
+        family = len(votes) if certs.family else 1
+        found = bound_votes(scaled, samples, certs.alpha, method=certs.bounds, family_size=family)
+        return reaches(float(found.p_top[0]), float(found.p_rest[0]))
 
+    second, first = np.sort(np.append(counts, drawn - counts.sum()))[-2:] / drawn
+    if size > entries or not reaches(first, second):  # not even with the shares known exactly
+        return None
     high = drawn
     while not enough(high):
         high *= 2

@@ -1,0 +1,302 @@
+"""Whatever is wrong: one sentence on stderr, no traceback, nothing on stdout, and an exit code that says whose fault it is."""
+
+import errno
+import json
+
+import numpy as np
+import pytest
+
+import unswayed as us
+from unswayed import votes
+from unswayed.errors import WorldError
+
+CERTIFY = (
+    "certify --edges E.csv --features X.csv --labels Y.csv --model mine.py:build --no-floor --samples 100"
+)
+
+
+def put(name, text):
+    return lambda folder: (folder / name).write_text(text)
+
+
+def replace(name, old, new):
+    return lambda folder: (folder / name).write_text((folder / name).read_text().replace(old, new, 1))
+
+
+def header_only(name):
+    return lambda folder: (folder / name).write_text((folder / name).read_text().splitlines()[0] + "\n")
+
+
+def save_weights(**shapes):
+    def write(folder):
+        import torch
+        from safetensors.torch import save_file
+
+        save_file(
+            {name.replace("_", "."): torch.zeros(shape) for name, shape in shapes.items()},
+            folder / "W.safetensors",
+        )
+
+    return write
+
+
+def store_of(settings=None, record=None, archive=None):
+    def write(folder):
+        (folder / "run").mkdir()
+        for name, content in (("settings.json", settings), ("run.json", record), ("votes.npz", archive)):
+            if content is not None:
+                (folder / "run" / name).write_bytes(content)
+
+    return write
+
+
+def votes_only(folder):
+    (folder / "run").mkdir()
+    us.Votes.from_counts([[9, 1]], us.Flip(beta=0.7), 5).save(folder / "run" / "votes.npz")
+
+
+def nothing(folder):
+    pass
+
+
+# name: (what is done to the folder, the command line, a word the sentence must have)
+BAD = {
+    "no data named": (nothing, "certify", "--dataset"),
+    "both dataset and files": (nothing, f"{CERTIFY} --dataset cora", "not both"),
+    "two of three files": (nothing, "certify --edges E.csv --features X.csv", "--labels"),
+    "unknown dataset": (nothing, "certify --dataset coral", "cora"),
+    "missing edges file": (nothing, CERTIFY.replace("E.csv", "none.csv"), "none.csv"),
+    "missing features file": (nothing, CERTIFY.replace("X.csv", "none.csv"), "none.csv"),
+    "missing labels file": (nothing, CERTIFY.replace("Y.csv", "none.csv"), "none.csv"),
+    "a folder as file": (lambda folder: (folder / "D.csv").mkdir(), CERTIFY.replace("E.csv", "D.csv"), "D.csv"),
+    "wrong edge column": (replace("E.csv", "source", "from"), CERTIFY, "source"),
+    "wrong label column": (replace("Y.csv", "label", "class"), CERTIFY, "label"),
+    "no node column in features": (replace("X.csv", "node", "id"), CERTIFY, "node"),
+    "no feature columns": (put("X.csv", "node\n0\n1\n"), CERTIFY, "feature"),
+    "a word among the features": (replace("X.csv", "0,1,0", "0,one,0"), CERTIFY, "one"),
+    "NaN features": (replace("X.csv", "0,1,0", "0,nan,0"), CERTIFY, "number"),
+    "infinite features": (replace("X.csv", "0,1,0", "0,inf,0"), CERTIFY, "infinite"),
+    "a node twice in features": (replace("X.csv", "\n1,", "\n0,"), CERTIFY, "twice"),
+    "edge to an absent node": (replace("E.csv", "\n3,4", "\n3,99"), CERTIFY, "99"),
+    "label of an absent node": (replace("Y.csv", "\n3,", "\n99,"), CERTIFY, "99"),
+    "negative label": (replace("Y.csv", "3,1", "3,-1"), CERTIFY, "range"),
+    "huge label": (replace("Y.csv", "3,1", "3,999999999"), CERTIFY, "range"),
+    "empty label": (replace("Y.csv", "3,1", "3,"), CERTIFY, "without a label"),
+    "one class": (put("Y.csv", "node,label\n" + "".join(f"{n},0\n" for n in range(12))), CERTIFY, "class"),
+    "unknown split": (replace("Y.csv", "test", "exam"), CERTIFY, "exam"),
+    "split without test": (
+        lambda folder: (folder / "Y.csv").write_text((folder / "Y.csv").read_text().replace("test", "val")),
+        CERTIFY,
+        "test",
+    ),
+    "too few labels to split": (put("Y.csv", "node,label\n0,0\n1,1\n2,0\n"), CERTIFY, "split"),
+    "empty edges": (header_only("E.csv"), CERTIFY, "no rows"),
+    "empty graph": (header_only("X.csv"), CERTIFY, "no rows"),
+    "not a CSV": (lambda folder: (folder / "E.csv").write_bytes(b"\xff\xfe\x00\x80"), CERTIFY, "E.csv"),
+    "a file of zero bytes": (put("E.csv", ""), CERTIFY, "E.csv"),
+    "node id absent": (nothing, f"{CERTIFY} --nodes 3,99", "99"),
+    "node id negative": (nothing, f"{CERTIFY} --nodes -3", "-3"),
+    "no node named": (nothing, f"{CERTIFY} --nodes ,", "no target"),
+    "node twice": (nothing, f"{CERTIFY} --nodes 3,3", "twice"),
+    "beta 1": (nothing, f"{CERTIFY} --beta 1", "beta"),
+    "beta 0": (nothing, f"{CERTIFY} --beta 0", "beta"),
+    "beta above 1": (nothing, f"{CERTIFY} --beta 1.7", "beta"),
+    "beta NaN": (nothing, f"{CERTIFY} --beta nan", "beta"),
+    "beta a word": (nothing, f"{CERTIFY} --beta much", "--beta"),
+    "beta too near to 1": (nothing, f"{CERTIFY} --beta 0.99999999999", "beta"),
+    "beta and p-add": (nothing, f"{CERTIFY} --beta 0.7 --p-add 0.1 --p-delete 0.1", "not both"),
+    "p-add alone": (nothing, f"{CERTIFY} --p-add 0.1", "--p-delete"),
+    "p-delete 0": (nothing, f"{CERTIFY} --p-add 0.1 --p-delete 0", "p_delete"),
+    "alpha 0": (nothing, f"{CERTIFY} --alpha 0", "alpha"),
+    "alpha 1": (nothing, f"{CERTIFY} --alpha 1", "alpha"),
+    "alpha NaN": (nothing, f"{CERTIFY} --alpha nan", "alpha"),
+    "no samples": (nothing, f"{CERTIFY} --samples 0", "samples"),
+    "negative samples": (nothing, f"{CERTIFY} --samples -5", "samples"),
+    "samples a fraction": (nothing, f"{CERTIFY} --samples 1.5", "--samples"),
+    "negative seed": (nothing, f"{CERTIFY} --seed -1", "seed"),
+    "batch size 0": (nothing, f"{CERTIFY} --batch-size 0", "batch-size"),
+    "unknown bounds": (nothing, f"{CERTIFY} --bounds loose", "loose"),
+    "unknown engine": (nothing, f"{CERTIFY} --engine warp", "warp"),
+    "unknown device": (nothing, f"{CERTIFY} --device toaster", "toaster"),
+    "absent device": (nothing, f"{CERTIFY} --device cuda:77", "cuda:77"),
+    "address without ray": (nothing, f"{CERTIFY} --address auto", "--runner ray"),
+    "unknown built-in model": (nothing, CERTIFY.replace("mine.py:build", "transformer"), "transformer"),
+    "no such model file": (nothing, CERTIFY.replace("mine.py", "yours.py"), "yours.py"),
+    "no such factory": (nothing, CERTIFY.replace(":build", ":create"), "create"),
+    "a model file with a syntax error": (put("mine.py", "def build(:\n"), CERTIFY, "mine.py"),
+    "a factory that wants more": (nothing, CERTIFY.replace(":build", ":needy"), "secret"),
+    "a factory that fails": (nothing, CERTIFY.replace(":build", ":broken"), "luck"),
+    "a factory that returns no model": (nothing, CERTIFY.replace(":build", ":text"), "str"),
+    "output with too few rows": (nothing, CERTIFY.replace(":build", ":short"), "shape"),
+    "output of one dimension": (nothing, CERTIFY.replace(":build", ":flat"), "shape"),
+    "output with too many columns": (nothing, CERTIFY.replace(":build", ":wide"), "4"),
+    "a model that answers at random": (nothing, CERTIFY.replace(":build", ":random"), "differently"),
+    "a model that always drops": (nothing, CERTIFY.replace(":build", ":dropping"), "differently"),
+    "a model that raises": (nothing, CERTIFY.replace(":build", ":raising"), "forward"),
+    "missing weights file": (nothing, f"{CERTIFY} --weights none.safetensors", "none.safetensors"),
+    "weights of another format": (put("W.safetensors", "no weights"), f"{CERTIFY} --weights W.safetensors", "safetensors"),
+    "weights of another shape": (save_weights(read_weight=(2, 5), read_bias=(2,)), f"{CERTIFY} --weights W.safetensors", "(2, 5)"),
+    "weights that lack one": (save_weights(read_bias=(2,)), f"{CERTIFY} --weights W.safetensors", "read.weight is missing"),
+    "weights with one too many": (
+        save_weights(read_weight=(2, 3), read_bias=(2,), more_bias=(2,)), f"{CERTIFY} --weights W.safetensors", "more.bias"),
+    "store is a file": (put("run", "x"), f"{CERTIFY} --store run", "folder"),
+    "store of other votes": (votes_only, f"{CERTIFY} --store run", "run"),
+    "no such store": (nothing, "report run", "run"),
+    "an empty store": (store_of(), "report run", "settings.json"),
+    "damaged settings": (store_of(settings=b"{oops"), "report run", "damaged"),
+    "settings without votes": (store_of(settings=b'{"format": 1}'), "report run", "no votes"),
+    "damaged votes": (store_of(settings=b'{"format": 1}', archive=b"PK\x03\x04nonsense"), "report run", "votes.npz"),
+    "explain without data": (nothing, "explain 3", "--dataset"),
+    "explain two nodes": (nothing, "explain 3,4 --edges E.csv --features X.csv --labels Y.csv", "one node"),
+    "explain without a node": (nothing, "explain", "NODE"),
+    "frontier with words for betas": (nothing, "frontier --dataset cora --betas high,low", "high"),
+    "frontier with no betas": (nothing, "frontier --dataset cora --betas ,", "no value"),
+    "frontier with half a sweep": (nothing, "frontier --dataset cora --p-adds 0.1", "--p-deletes"),
+    "frontier with a beta of 1": (nothing, "frontier --dataset cora --betas 0.7,1", "beta"),
+    "frontier for no targets": (nothing, "frontier --dataset cora --count 0", "--count"),
+    "unknown command": (nothing, "certifye", "certifye"),
+    "unknown option": (nothing, "certify --nodse 3", "--nodse"),
+    "an option without its value": (nothing, "certify --dataset", "--dataset"),
+}  # fmt: skip
+
+
+def one_sentence(err):
+    """The last line of stderr; notes about progress may come before it."""
+    assert "Traceback" not in err
+    lines = [line for line in err.splitlines() if line.startswith("unswayed: ")]
+    assert len(lines) == 1, err
+    assert err.rstrip().endswith(lines[0])
+    assert lines[0].endswith(".")
+    return lines[0]
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input(here, call, case):
+    spoil, command, word = BAD[case]
+    spoil(here)
+    code, out, err = call(*command.split())
+    assert (code, out) == (2, ""), err
+    assert word in one_sentence(err)
+
+
+def test_row_threat_on_graphs(call, monkeypatch):
+    import torch
+    from torch_geometric.data import Data
+
+    from unswayed.cli import inputs
+    from unswayed.datasets import Dataset
+
+    graph = Data(x=torch.ones(3, 3), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0]))
+    many = Dataset("toy", "graph", 3, 2, graphs=tuple(graph.clone() for _ in range(20)))
+    monkeypatch.setattr(inputs, "fetch", lambda name: many)
+    code, _, err = call("certify", "--dataset", "toy", "--threat", "row", "--model", "mine.py:build")
+    assert code == 2
+    assert "all-pairs" in one_sentence(err)
+
+
+def test_there_are_at_least_forty():
+    assert len(BAD) >= 40
+
+
+def test_a_store_of_another_run_names_the_difference(call, own, here):
+    assert call("certify", *own, "--store", "run")[0] == 0
+    record = (here / "run" / "run.json").read_bytes()
+    for change, word in (
+        (["--beta", "0.8"], "noise"),
+        (["--nodes", "3"], "target"),
+        (["--seed", "4"], "seed"),
+    ):
+        code, _, err = call("certify", *own, *change, "--store", "run")
+        assert code == 2
+        assert word in one_sentence(err)
+    assert (here / "run" / "run.json").read_bytes() == record
+
+
+def test_a_damaged_record_is_named(call, own, here):
+    call("certify", *own, "--store", "run")
+    for content in (b"{", b"[]", json.dumps({"format": 1}).encode()):
+        (here / "run" / "run.json").write_bytes(content)
+        code, _, err = call("report", "run")
+        assert code == 2
+        assert "run.json is damaged" in one_sentence(err)
+
+
+def full(*_, **__):
+    raise OSError(errno.ENOSPC, "No space left on device", "run/votes.npz")
+
+
+def test_a_full_disk_is_the_worlds_fault(call, own, monkeypatch):
+    monkeypatch.setattr(votes.os, "fsync", full)
+    code, out, err = call("certify", *own, "--store", "run")
+    assert (code, out) == (1, "")
+    assert "No space left" in one_sentence(err)
+
+
+def test_a_full_disk_for_the_report_too(call, own, monkeypatch):
+    call("certify", *own, "--store", "run")
+    monkeypatch.setattr(votes.os, "fsync", full)
+    code, _, err = call("report", "run")
+    assert code == 1
+    assert "No space left" in one_sentence(err)
+
+
+def test_no_network_is_the_worlds_fault(call, monkeypatch, tmp_path):
+    from unswayed.cli import inputs
+
+    def offline(*_, fetch=False, **__):
+        raise WorldError("cora could not be fetched: no network.")
+
+    monkeypatch.setattr(inputs, "find", lambda entry: None)
+    monkeypatch.setattr(inputs, "load", offline)
+    code, _, err = call("certify", "--dataset", "cora")
+    assert code == 1
+    assert "no network" in one_sentence(err)
+
+
+def test_a_report_into_a_missing_folder(call, own):
+    call("certify", *own, "--store", "run")
+    code, _, err = call("report", "run", "--out", "nowhere/r.html")
+    assert code == 1
+    assert "nowhere" in one_sentence(err)
+
+
+def test_a_crash_says_how_to_see_more(call, own, monkeypatch):
+    def crash(*_, **__):
+        raise KeyError("boom")
+
+    monkeypatch.setattr("unswayed.cli.plan.poll", crash)
+    code, _, err = call("certify", *own)
+    assert code == 1
+    assert "UNSWAYED_TRACEBACK=1" in one_sentence(err)
+    monkeypatch.setenv("UNSWAYED_TRACEBACK", "1")
+    with pytest.raises(KeyError):
+        call("certify", *own)
+
+
+def test_out_of_memory(call, own, monkeypatch):
+    def greedy(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr("unswayed.cli.plan.poll", greedy)
+    code, _, err = call("certify", *own)
+    assert code == 1
+    assert "memory" in one_sentence(err)
+
+
+def test_an_interrupt_says_that_nothing_is_lost(call, own, monkeypatch):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("unswayed.cli.plan.poll", stop)
+    code, _, err = call("certify", *own)
+    assert code == 130
+    assert "--store" in one_sentence(err)
+
+
+def test_votes_that_are_no_votes(call, here):
+    (here / "run").mkdir()
+    (here / "run" / "settings.json").write_text('{"format": 1}')
+    np.savez(here / "run" / "votes.npz", about=np.array("{}"))
+    code, _, err = call("report", "run")
+    assert code == 2
+    assert "votes.npz" in one_sentence(err)

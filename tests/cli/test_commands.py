@@ -1,0 +1,223 @@
+import json
+import shlex
+
+import numpy as np
+import pytest
+
+import unswayed as us
+
+
+def test_certify_says_what_the_library_says(call_json, own, here):
+    found = call_json("certify", *own, "--store", "run", "--alpha", "0.01")
+    certs = us.certify(us.load("run"), alpha=0.01)
+    assert [row["size"] for row in found["targets"]] == certs.size.tolist()
+    assert [row["label"] for row in found["targets"]] == certs.label.tolist()
+    assert [row["target"] for row in found["targets"]] == ["8", "9", "10", "11"]
+    accuracy = found["certified_accuracy"]
+    assert list(accuracy.values()) == certs.accuracy([0, 1, 0, 1], at=[int(k) for k in accuracy]).tolist()
+    assert found["floor"] is None
+
+
+def test_certify_prints_a_table_a_curve_and_the_weakest(call, own):
+    code, out, err = call("certify", *own, "--report", "r.html")
+    assert code == 0
+    for words in (
+        "provably keep",
+        "certified accuracy",
+        "attack size k",
+        "The weakest nodes",
+        "The report is in r.html",
+    ):
+        assert words in out
+    assert "K can reach at most" in err
+
+
+def test_the_printed_command_does_the_same_again(call_json, own):
+    first = call_json("certify", *own, "--nodes", "1,2", "--family")
+    words = shlex.split(first["command"])
+    assert words[:2] == ["unswayed", "certify"]
+    again = call_json(*words[1:], "--no-floor")
+    assert again["targets"] == first["targets"]
+    assert again["family"] is True
+
+
+def test_a_stored_run_resumes_without_asking_again(call_json, call, own, monkeypatch):
+    first = call_json("certify", *own, "--store", "run")
+    from unswayed.runners import SerialRunner
+
+    def refuse(self, question, blocks):
+        assert not list(blocks), "asked again"
+        return iter(())
+
+    monkeypatch.setattr(SerialRunner, "run", refuse)
+    assert call_json("certify", *own, "--store", "run") == first
+
+
+def test_more_samples_after_a_look_come_with_a_warning(call, own):
+    call("certify", *own, "--store", "run")
+    more = [word if word != "200" else "400" for word in own]
+    assert "voids the confidence" in call("certify", *more, "--store", "run")[2]
+    assert "voids" not in call("certify", *more, "--store", "run", "--bounds", "anytime")[2]
+
+
+def test_built_in_models_take_weights(call, call_json, own, here):
+    from safetensors.torch import save_file
+
+    from unswayed.models import build
+
+    save_file(build("gcn", 3, 2).state_dict(), here / "W.safetensors")
+    words = [word if word != "mine.py:build" else "gcn" for word in own]
+    found = call_json("certify", *words, "--weights", "W.safetensors")
+    assert len(found["targets"]) == 4
+
+
+def test_asymmetric_noise_and_all_pairs(call_json, own):
+    words = [*own[:-2], "--p-add", "0.01", "--p-delete", "0.3", "--threat", "all-pairs"]
+    found = call_json("certify", *words, "--report", "r.html")
+    assert found["noise"]["kind"] == "add-delete"
+    assert "--p-add 0.01 --p-delete 0.3" in found["command"]
+
+
+@pytest.mark.parametrize(("want", "warned"), [(1, False), (40, True)])
+def test_warns_before_sampling_when_the_wanted_size_is_out_of_reach(call, own, want, warned, monkeypatch):
+    import unswayed.cli.plan as plan
+
+    said = []
+    poll = plan.poll
+    monkeypatch.setattr(plan, "warn", said.append)
+    monkeypatch.setattr(plan, "poll", lambda *a, **k: (said.append("POLL"), poll(*a, **k))[1])
+    assert call("certify", *own, "--want-size", str(want))[0] == 0
+    assert said[-1] == "POLL"
+    assert (len(said) == 2) == warned
+    assert not warned or "out of reach" in said[0]
+
+
+def test_the_ceiling_that_is_told_is_never_exceeded(call_json, own):
+    found = call_json("certify", *own)
+    assert max(row["size"] for row in found["targets"]) <= found["ceiling"]
+
+
+def test_report_of_a_store_needs_neither_model_nor_data(call, own, here):
+    call("certify", *own, "--store", "run")
+    for file in ("E.csv", "X.csv", "Y.csv", "mine.py"):
+        (here / file).unlink()
+    code, out, _ = call("report", "run", "--out", "r.html")
+    assert code == 0
+    page = (here / "r.html").read_text()
+    assert "r.html" in out
+    assert "mine.py:build on own" in page
+    assert '"near":{"' in page
+
+
+def test_report_of_votes_made_from_python(call, here):
+    (here / "run").mkdir()
+    us.Votes.from_counts([[99, 1], [50, 50]], us.Flip(beta=0.7), 9).save(here / "v.npz")
+    assert call("report", "v.npz", "-o", "r.html")[0] == 0
+    assert "Certified robustness" in (here / "r.html").read_text()
+
+
+def test_report_at_another_confidence(call_json, own):
+    call_json("certify", *own, "--store", "run")
+    loose, tight = (call_json("report", "run", "--alpha", alpha) for alpha in ("0.2", "0.0001"))
+    assert loose["alpha"] == 0.2
+    assert all(a["p_top"] > b["p_top"] for a, b in zip(loose["targets"], tight["targets"], strict=True))
+
+
+def test_explain_from_a_store_and_afresh_agree(call_json, own):
+    call_json("certify", *own, "--store", "run")
+    stored = call_json("explain", "9", "--store", "run")
+    plain = [word for word in own if word != "--no-floor"]
+    fresh = call_json("explain", "9", *plain)
+    assert stored["votes"] == fresh["votes"]
+    assert stored["size"] == fresh["size"]
+    assert stored["statement"] == fresh["statement"]
+
+
+def test_explain_is_readable(call, own):
+    call("certify", *own, "--store", "run")
+    code, out, _ = call("explain", "9", "--store", "run")
+    assert code == 0
+    for words in ("The ceiling", "at least", "at most", "K = "):
+        assert words in out
+
+
+def test_explain_refuses_strangers(call, own):
+    call("certify", *own, "--store", "run")
+    code, _, err = call("explain", "77", "--store", "run")
+    assert code == 2
+    assert "'77'" in err
+    assert "8, 9" in err
+
+
+def test_frontier_recommends_on_validation_targets(call_json, own):
+    words = [*own[:-2], "--betas", "0.6,0.9,0.97", "--want-size", "0", "--count", "3"]
+    found = call_json("frontier", *words)
+    assert [round(row["beta"], 6) for row in found["rows"]] == [0.6, 0.9, 0.97]
+    best = max(row["certified_accuracy"]["0"] for row in found["rows"])
+    chosen = [row for row in found["rows"] if row["recommended"]]
+    assert len(chosen) == 1
+    assert chosen[0]["certified_accuracy"]["0"] == best
+    assert f"--beta {round(chosen[0]['beta'], 6)}" in found["command"]
+    assert "--nodes" not in found["command"]
+
+
+def test_frontier_never_uses_the_noise_that_certifies(call, own, monkeypatch):
+    import unswayed.cli.plan as plan
+
+    asked = []
+    poll = plan.poll
+    monkeypatch.setattr(
+        plan, "poll", lambda *a, **k: (asked.append((a[1].targets.tolist(), k["purpose"])), poll(*a, **k))[1]
+    )
+    code, out, _ = call(
+        "frontier", *own[:-2], "--p-adds", "0.01,0.1", "--p-deletes", "0.3", "--want-size", "1"
+    )
+    assert code == 0
+    assert asked == [([4, 5, 6, 7], "select")] * 2
+    assert "recommended" in out
+    assert "unswayed certify" in out
+
+
+def test_demo_falls_back_to_the_karate_club(call, monkeypatch, here):
+    from unswayed.cli import demo, inputs
+    from unswayed.errors import WorldError
+
+    def offline(*_, **__):
+        raise WorldError("no network.")
+
+    monkeypatch.setattr(inputs, "find", lambda entry: None)
+    monkeypatch.setattr(inputs, "load", offline)
+    assert demo.choose()["dataset"] == "karate"
+    monkeypatch.setitem(demo.WORDS, "samples", 200)
+    code, out, err = call("demo")
+    assert code == 0, err
+    assert "could not be fetched" in err.replace("\n", " ")
+    assert str(here / "unswayed-report.html") in out
+    assert "floor" in out
+    assert (here / "unswayed-report.html").stat().st_size < 3_000_000
+
+
+def test_names_of_own_nodes_are_used(call_json, own, here):
+    for file in ("E.csv", "X.csv", "Y.csv"):
+        lines = (here / file).read_text().splitlines()
+        ends = 2 if file == "E.csv" else 1
+        named = [
+            ",".join([f"n{cell}" if place < ends else cell for place, cell in enumerate(line.split(","))])
+            for line in lines[1:]
+        ]
+        (here / file).write_text("\n".join([lines[0], *named]) + "\n")
+    found = call_json("certify", *own, "--nodes", "n3,n5")
+    assert [row["target"] for row in found["targets"]] == ["n3", "n5"]
+
+
+def test_unknown_labels_are_no_truth(call_json, own, here):
+    (here / "Y.csv").write_text("node,label\n" + "".join(f"{node},{node % 2}\n" for node in range(11)))
+    found = call_json("certify", *own, "--nodes", "11")
+    assert found["targets"][0]["truth"] is None
+    assert "share_certified" in found
+
+
+def test_json_is_strict(call, own):
+    _, out, _ = call("certify", *own, "--json")
+    json.loads(out, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
+    assert np.isfinite(json.loads(out)["targets"][0]["p_top"])

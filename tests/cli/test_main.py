@@ -1,0 +1,103 @@
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+import unswayed
+from unswayed.cli.main import COMMANDS, main
+
+
+def fresh(*words, code="from unswayed.cli.main import run; run()"):
+    return subprocess.run(
+        [sys.executable, "-c", code, *words], check=False, capture_output=True, text=True, timeout=60
+    )
+
+
+def test_help_lists_every_command_and_imports_none():
+    code = (
+        "import sys\nfrom unswayed.cli.main import main\nmain(['--help'])\n"
+        "print([m for m in sys.modules if m.split('.')[0] in ('torch', 'scipy', 'numpy', 'pandas') or m in "
+        "('unswayed.cli.certify', 'unswayed.cli.demo')], file=sys.stderr)"
+    )
+    done = fresh(code=code)
+    assert done.stderr.strip() == "[]"
+    assert all(name in done.stdout for name in COMMANDS)
+
+
+def test_help_answers_in_half_a_second():
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        fresh("--help")
+        times.append(time.perf_counter() - start)
+    assert min(times) < 0.5
+
+
+@pytest.mark.parametrize("command", list(COMMANDS))
+def test_every_command_that_is_there_explains_itself(command, capsys):
+    code = main([command, "--help"])
+    out, err = capsys.readouterr()
+    if code == 2 and "not part of this installation" in err:
+        pytest.skip(f"{command} is not in this build")
+    assert code == 0
+    assert "--json" in out
+
+
+@pytest.mark.parametrize("command", ["certify", "frontier", "explain", "report"])
+def test_help_has_examples(command, capsys):
+    assert main([command, "--help"]) == 0
+    assert f"unswayed {command}" in capsys.readouterr().out.split("Examples")[1]
+
+
+def test_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.strip() == f"unswayed {unswayed.__version__}"
+
+
+def test_no_words_show_help(capsys):
+    assert main([]) == 0
+    assert "certify" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_script(shell):
+    done = subprocess.run(
+        [sys.executable, "-c", "from unswayed.cli.main import run; run()"],
+        env={"_UNSWAYED_COMPLETE": f"source_{shell}", "PATH": "/usr/bin:/bin"},
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert "unswayed" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"), [("unswayed cer", "certify"), ("unswayed certify --dataset pub", "pubmed")]
+)
+def test_completion_offers_commands_and_values(typed, offered):
+    done = subprocess.run(
+        [sys.executable, "-c", "from unswayed.cli.main import run; run()"],
+        env={
+            "_UNSWAYED_COMPLETE": "complete_bash",
+            "COMP_WORDS": typed,
+            "COMP_CWORD": str(len(typed.split()) - 1),
+            "PATH": "/usr/bin:/bin",
+        },
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert offered in done.stdout.split()
+
+
+def test_stdout_is_one_json_document_from_a_real_process(here, own):
+    done = subprocess.run(
+        [sys.executable, "-c", "from unswayed.cli.main import run; run()", "certify", *own, "--json"],
+        check=False, capture_output=True, text=True, timeout=120, cwd=here,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert len(json.loads(done.stdout)["targets"]) == 4
