@@ -82,7 +82,7 @@ def test_floats_stay_within_their_stated_error_of_the_exact_masses(law, adds, de
 
 
 def test_sums_of_a_long_table_stay_within_their_stated_error():
-    noise, k = Flip(0.6), 1500
+    noise, k = Flip(0.6), 600
     x, y, total = weights(noise, 0, k)
     side = table(noise, 0, k).bottom
     exact_x = exact_y = 0

@@ -15,6 +15,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 UNIT = 2.0**-53
+TINY = 1e-300
 #: Roundings granted to each elementary step of the point mass; the library's own functions err by far less.
 SLACK = 64
 STIRLING = np.array([0.0] + [log(float(special.factorial(n, exact=True))) for n in range(1, 17)])
@@ -40,21 +41,25 @@ def _deviance(x: Floats, mean: Floats) -> tuple[Floats, Floats]:
     return main - away, np.abs(main) + np.abs(away)
 
 
-def _remainder(a: Floats, b: Floats, odds: Floats) -> tuple[Floats, int]:
+def _remainder(a: Floats, b: Floats, odds: Floats) -> tuple[Floats, Floats]:
     """Not less than 1 + Σ_j Π_{i≤j} (b−i+1)/(a+i)·odds, up to rounding, and the number of terms summed."""
+    result, steps, left = np.ones_like(a), np.zeros_like(a), np.arange(a.size)
     total, term, step = np.ones_like(a), np.ones_like(a), 0
-    ratio = b / (a + 1) * odds
     with np.errstate(under="ignore"):
-        while True:
-            term = term * ratio
-            total = total + term
-            step += 1
+        while left.size:
+            for _ in range(8):
+                term = term * (np.maximum(b - step, 0.0) / (a + (step + 1)) * odds)
+                total = total + term
+                step += 1
             ratio = np.maximum(b - step, 0.0) / (a + (step + 1)) * odds
             rest = (
-                term * ratio / np.maximum(1 - ratio, 1e-300)
-            )  # the ratios fall, so a geometric series bounds the rest
-            if not np.any(rest > 1e-14 * total):  # NaN ends it too, and proves nothing
-                return total + rest, step
+                term * ratio / np.maximum(1 - ratio, TINY)
+            )  # ratios fall, so a geometric series bounds the rest
+            on = rest > 1e-14 * total  # NaN ends it too, and proves nothing
+            if not on.all():
+                result[left[~on]], steps[left[~on]] = (total + rest)[~on], step
+                left, total, term, a, b, odds = left[on], total[on], term[on], a[on], b[on], odds[on]
+    return result, steps
 
 
 def log_tail(a: Floats, b: Floats, p: Floats, q: Floats) -> tuple[Floats, Floats, Floats]:
@@ -71,25 +76,24 @@ def log_tail(a: Floats, b: Floats, p: Floats, q: Floats) -> tuple[Floats, Floats
     return point + np.log(sums), error, a / (p * sums)
 
 
-def _prove(
-    start: Floats, a: Floats, b: Floats, log_level: float, upper: bool
-) -> tuple[Floats, NDArray[np.bool_]]:
-    """Limits near `start` with the tail proved at most the level, and which of them are proved."""
-    limit, proved = start, np.zeros(start.shape, dtype=np.bool_)
+def _prove(start: Floats, a: Floats, b: Floats, log_level: float, upper: bool) -> Floats:
+    """Limits with the tail proved at most the level, and nearly as large; NaN where nothing was proved."""
+    limit, best = start, np.full_like(start, np.nan)
+    share = a / (a + b)  # the limit lies beyond it: the tail there is at least one half
     for _ in range(8):
         p, q = (np.maximum(1 - limit, UNIT), limit) if upper else (limit, 1 - limit)
         tail, error, slope = log_tail(a, b, p, q)
         proved = (tail + error <= log_level) | (limit == 1)
-        if proved.all():
+        best = np.where(proved, (np.fmin if upper else np.fmax)(best, limit), best)
+        spacing = slope * limit * 8 * UNIT
+        if np.all(proved & ((log_level - tail <= 4 * error + spacing) | (limit == 1))):
             break
-        move = (log_level - 2 * error - tail) / slope
-        stepped = (
-            np.clip(np.nextafter(p + move, 0.0), p / 2, (p + a / (a + b)) / 2) if not upper else limit - move
-        )
+        move = (log_level - 2 * error - tail) / slope  # Newton's step for p
         if upper:
-            stepped = np.clip(np.nextafter(stepped, 1.0), (limit + b / (a + b)) / 2, (1 + limit) / 2)
-        limit = np.where(proved, limit, stepped)
-    return limit, proved
+            limit = np.clip(np.nextafter(limit - move, 1.0), (limit + 1 - share) / 2, (1 + limit) / 2)
+        else:
+            limit = np.clip(np.nextafter(limit + move, 0.0), limit / 2, (limit + share) / 2)
+    return best
 
 
 def _start(counts: Floats, d: Floats, log_level: float, upper: bool) -> Floats:
@@ -133,8 +137,8 @@ def _limit(counts: Ints, samples: Ints, log_level: float, upper: bool) -> Floats
     """One-sided limits for counts strictly between 0 and d."""
     x, d = counts.astype(np.float64), samples.astype(np.float64)
     a, b = (d - x, x) if upper else (x, d - x)
-    limit, proved = _prove(_start(x, d, log_level, upper), a, b, log_level, upper)
-    for i in np.flatnonzero(~proved):
+    limit = _prove(_start(x, d, log_level, upper), a, b, log_level, upper)
+    for i in np.flatnonzero(np.isnan(limit)):
         limit[i] = _by_balls(int(counts[i]), int(samples[i]), log_level, upper)
     return limit
 

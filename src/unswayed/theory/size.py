@@ -127,12 +127,12 @@ def is_certified(
     top, rest = _pair(p_top, p_rest)
     top, rest, a, d = _fit(top, rest, _counts(adds, "adds"), _counts(deletes, "deletes"))
     hopeless, free = _easy(top, rest, noise)
-    result = free | (~hopeless & (a + d == 0))
+    result = np.array(free | (~hopeless & (a + d == 0)))
     left = ~hopeless & ~result
-    for each_a, each_d in {(int(i), int(j)) for i, j in zip(a[left], d[left], strict=True)}:
+    for each_a, each_d in np.unique(np.stack([a[left], d[left]], axis=1), axis=0).tolist():
         here = left & (a == each_a) & (d == each_d)
         result[here] = _test(top[here], np.minimum(rest[here], 1 - top[here]), noise, each_a, each_d)
-    return np.asarray(result)
+    return result
 
 
 Attack = Callable[[Ints, int], Bools]

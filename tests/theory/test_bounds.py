@@ -1,0 +1,181 @@
+"""Limits proved against ball arithmetic, and the rules that turn votes into them."""
+
+import warnings
+from fractions import Fraction
+
+import flint
+import numpy as np
+import pytest
+from scipy import special, stats
+
+from unswayed.errors import InputError
+from unswayed.theory import AddDelete, Flip, binomial, bound_votes, ceiling, certified_size
+from unswayed.theory.binomial import lower_limit, upper_limit
+
+
+def tail(p: float, x: int, d: int, upper: bool):
+    ball = flint.arb(p)
+    return (1 - ball).beta_lower(d - x, x + 1, 1) if upper else ball.beta_lower(x, d - x + 1, 1)
+
+
+def counts_to_try(d: int) -> np.ndarray:
+    spread = np.linspace(0, d, 7).astype(int)
+    edges = np.r_[0:4, d - 3 : d + 1]
+    return np.unique(np.clip(np.r_[spread, edges], 0, d))
+
+
+@pytest.mark.parametrize("d", [1, 2, 10, 997, 50_000, 1_000_000, 100_000_000])
+@pytest.mark.parametrize("alpha", [0.05, 0.001 / 9, 1e-12, 1e-12 / 20_000, 1e-30])
+def test_limits_are_safe_and_within_a_part_in_1e11(d, alpha):
+    counts = counts_to_try(d)
+    samples = np.full(counts.shape, d)
+    low, high = lower_limit(counts, samples, alpha), upper_limit(counts, samples, alpha)
+    with flint.ctx.workprec(192):
+        level = flint.arb(alpha)
+        for x, below, above in zip(counts.tolist(), low, high, strict=True):
+            assert 0 <= below <= x / d <= above <= 1
+            if x == 0:
+                assert below == 0
+            else:
+                assert tail(below, x, d, upper=False) <= level
+                assert below * (1 + 1e-11) >= 1 or tail(below * (1 + 1e-11), x, d, upper=False) > level
+            if x == d:
+                assert above == 1
+            else:
+                assert above == 1 or tail(above, x, d, upper=True) <= level
+                assert tail(above * (1 - 1e-11), x, d, upper=True) > level
+
+
+def test_scipy_alone_would_not_do():
+    """The library's quantile is unsafe for about half of all counts: rounding outward is needed, not only nice."""
+    counts, d, level = np.arange(20_500, 49_500, 1500), 50_000, 0.001 / 9
+    plain = special.betaincinv(counts, d - counts + 1, level)
+    with flint.ctx.workprec(128):
+        unsafe = [
+            not tail(p, int(x), d, upper=False) <= flint.arb(level)
+            for x, p in zip(counts, plain, strict=True)
+        ]
+    assert any(unsafe)
+    assert np.isnan(special.betaincinv(0, d + 1, level))
+
+
+def test_what_floats_cannot_prove_goes_to_balls(monkeypatch):
+    expected = (
+        lower_limit(np.array([70]), np.array([100]), 0.01),
+        upper_limit(np.array([70]), np.array([100]), 0.01),
+    )
+    monkeypatch.setattr(binomial, "SLACK", np.inf)
+    got = (
+        lower_limit(np.array([70]), np.array([100]), 0.01),
+        upper_limit(np.array([70]), np.array([100]), 0.01),
+    )
+    np.testing.assert_allclose(got, expected, rtol=1e-12)
+    with flint.ctx.workprec(128):
+        assert tail(got[0][0], 70, 100, upper=False) <= flint.arb(0.01)
+        assert tail(got[1][0], 70, 100, upper=True) <= flint.arb(0.01)
+
+
+def test_stated_error_of_the_tail_covers_the_truth():
+    rng = np.random.default_rng(0)
+    for d in (5, 60, 2000, 10**6):
+        a = rng.integers(1, d, 12).astype(float)
+        p = a / d * rng.uniform(0.5, 0.999, 12)
+        value, error, _ = binomial.log_tail(a, d - a, p, 1 - p)
+        with flint.ctx.workprec(256):
+            for x, at, log_tail, slack in zip(a, p, value, error, strict=True):
+                truth = tail(float(at), int(x), d, upper=False).log()
+                assert abs(truth - flint.arb(float(log_tail))) <= flint.arb(float(slack))
+
+
+def test_strict_and_paper_spend_alpha_as_documented():
+    votes, d, alpha = np.array([[900, 60, 40]]), 1000, 0.01
+    for method, parts in (("strict", 5), ("paper", 3)):
+        got = bound_votes(votes, d, alpha, method)
+        assert got.label.tolist() == [0]
+        assert got.p_top[0] == pytest.approx(stats.beta.ppf(alpha / parts, 900, 101), rel=1e-9)
+        assert got.p_rest[0] == pytest.approx(stats.beta.isf(alpha / parts, 61, 940), rel=1e-9)
+
+
+def test_two_classes_leave_the_rest():
+    got = bound_votes([[800, 200], [800, 150]], 1000, 0.01)
+    np.testing.assert_allclose(got.p_top, stats.beta.ppf(0.005, 800, 201), rtol=1e-9)
+    assert (got.p_rest == 1 - got.p_top).all()
+
+
+def test_no_answer_is_an_outcome_that_is_never_the_label():
+    got = bound_votes([[300, 50, 50]], 1000, 0.01)
+    assert got.label.tolist() == [0]
+    assert got.p_rest[0] > 0.6 > got.p_top[0]
+    np.testing.assert_allclose(got.p_rest, upper_limit(np.array([600]), np.array([1000]), 0.01, 5))
+
+
+def test_the_rest_never_exceeds_what_the_top_leaves():
+    got = bound_votes([[990, 10, 0], [40, 30, 30]], [1000, 100], 0.001)
+    assert (got.p_rest <= np.nextafter(1 - got.p_top, 2)).all()
+    assert all(
+        Fraction(r) >= 1 - Fraction(t) for t, r in zip(got.p_top, got.p_rest, strict=True) if r == 1 - t
+    )
+
+
+def test_ties_go_to_the_lowest_label():
+    assert bound_votes([[5, 5, 0], [0, 5, 5]], 10, 0.05).label.tolist() == [0, 1]
+
+
+def test_a_family_divides_alpha():
+    votes, one = [[95, 3, 2]], 1e-12
+    together = bound_votes(votes, 100, one, family_size=20_000)
+    apart = bound_votes(votes, 100, one / 20_000)
+    np.testing.assert_allclose(together.p_top, apart.p_top, rtol=1e-11)
+    assert together.p_top < bound_votes(votes, 100, one).p_top
+
+
+def test_targets_may_have_their_own_numbers_of_samples():
+    both = bound_votes([[90, 5, 5], [900, 50, 50]], [100, 1000], 0.01)
+    alone = bound_votes([[900, 50, 50]], 1000, 0.01)
+    assert both.p_top[1] == alone.p_top[0]
+
+
+def test_ceiling_uses_the_level_of_the_bounds():
+    noise = Flip(0.7)
+    assert ceiling(noise, 50_000, 0.001, classes=7, method="paper") >= ceiling(
+        noise, 50_000, 0.001, classes=7
+    )
+    assert ceiling(noise, 50_000, 0.001, classes=7, cap=5) == 5
+    assert ceiling(Flip(0.5), 100, 0.001, classes=2, cap=123) == 123
+    asymmetric = AddDelete(0.01, 0.4)
+    best = bound_votes([[2000, 0, 0]], 2000, 0.01)
+    expected = certified_size(best.p_top, best.p_rest, asymmetric, cap=1000)
+    assert ceiling(asymmetric, 2000, 0.01, classes=3) == expected[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (([[-1, 5]], 10, 0.01), "negative"),
+        (([[6, 5]], 10, 0.01), "more votes than samples"),
+        (([[1.5, 2]], 10, 0.01), "whole numbers"),
+        (([[np.nan, 2]], 10, 0.01), "whole numbers"),
+        (([5, 5], 10, 0.01), "shape"),
+        (([[5]], 10, 0.01), "two classes"),
+        (([[5, 5]], 0, 0.01), "at least one sample"),
+        (([[5, 5]], [10, 10], 0.01), "one a target"),
+        (([[5, 5]], 10, 0.0), "alpha"),
+        (([[5, 5]], 10, 1.0), "alpha"),
+        (([[5, 5]], 10, np.nan), "alpha"),
+        (([[5, 5]], 10, 0.01, "generous"), "Unknown bounds"),
+        (([[5, 5]], 10, 0.01, "strict", 0), "family_size"),
+    ],
+)
+def test_bad_input_is_one_sentence(arguments, words):
+    with pytest.raises(InputError, match=words):
+        bound_votes(*arguments)
+
+
+def test_many_targets_raise_no_warnings():
+    rng = np.random.default_rng(3)
+    votes = np.stack([rng.multinomial(5000, p) for p in rng.dirichlet(np.full(7, 0.2), size=500)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        got = bound_votes(votes, 5000, 1e-9)
+    assert np.isfinite(got.p_top).all()
+    assert np.isfinite(got.p_rest).all()

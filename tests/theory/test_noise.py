@@ -1,0 +1,43 @@
+"""Noise whose probabilities are exactly what is drawn."""
+
+import json
+from fractions import Fraction
+
+import pytest
+
+from unswayed.errors import InputError
+from unswayed.theory import AddDelete, Flip, noise_from_dict
+
+
+def test_probabilities_are_dyadic_and_near_what_was_asked():
+    for beta in (0.7, 0.6, 1 / 3, 0.999):
+        noise = Flip(beta)
+        assert Fraction(noise.beta) * 2**32 == int(noise.beta * 2**32)
+        assert abs(noise.beta - beta) <= 2**-33
+        assert Fraction(noise.p_add) == Fraction(noise.p_delete) == 1 - Fraction(noise.beta)
+
+
+def test_equal_noise_is_equal_and_survives_json():
+    for noise in (Flip(0.7), AddDelete(0.001, 0.4)):
+        again = noise_from_dict(json.loads(json.dumps(noise.to_dict())))
+        assert again == noise
+        assert hash(again) == hash(noise)
+        assert eval(repr(noise)) == noise
+    assert Flip(0.7) != Flip(0.6)
+    assert AddDelete(0.3, 0.3) != Flip(0.7)
+
+
+@pytest.mark.parametrize("bad", [0, 1, -0.1, 1.5, float("nan"), 1e-11, 1 - 1e-11, "0.7", None, True])
+def test_what_cannot_be_drawn_is_refused(bad):
+    with pytest.raises(InputError, match=r"beta"):
+        Flip(bad)
+    with pytest.raises(InputError, match=r"p_delete"):
+        AddDelete(0.1, bad)
+
+
+@pytest.mark.parametrize(
+    "bad", [{}, {"kind": "other"}, {"kind": "flip"}, {"kind": "flip", "beta": 0.7, "more": 1}]
+)
+def test_unknown_descriptions_are_refused(bad):
+    with pytest.raises(InputError, match="noise"):
+        noise_from_dict(bad)

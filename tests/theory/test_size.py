@@ -1,0 +1,202 @@
+"""The certified size: exact for the floats given, at every edge."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from unswayed.errors import InputError
+from unswayed.theory import AddDelete, Flip, certified_size, exact, grid, is_certified, size, worst_case
+from unswayed.theory.exact import exact_worst_case
+
+BETA = Flip(0.7)
+
+
+def slow(p_top, p_rest, noise, cap, ones=None) -> int:
+    """K by trying every feasible split of every k in fractions."""
+    if p_top <= p_rest:
+        return -1
+    for k in range(1, cap + 1):
+        for adds in range(k + 1):
+            if ones is not None and (k - adds > ones or adds > cap - ones):
+                continue
+            a, b = exact_worst_case(Fraction(p_top), Fraction(p_rest), noise, adds, k - adds)
+            if a <= b:
+                return k - 1
+    return cap
+
+
+@pytest.mark.parametrize("noise", [Flip(0.7), Flip(0.2), Flip(0.6), AddDelete(0.1, 0.4), AddDelete(0.8, 0.6)])
+def test_size_equals_the_exact_one_for_random_pairs(noise):
+    rng, cap = np.random.default_rng(1), 12
+    p_top = rng.uniform(0, 1, 60) ** rng.choice([1, 0.2, 0.02], 60)
+    p_rest = rng.uniform(0, 1, 60) ** 3 * np.minimum(1 - p_top, p_top)
+    got = certified_size(p_top, p_rest, noise, cap)
+    assert got.tolist() == [slow(a, b, noise, cap) for a, b in zip(p_top, p_rest, strict=True)]
+    assert len(set(got.tolist())) > 3
+
+
+def test_the_first_failing_size_is_not_certified():
+    sizes = certified_size(0.95, 0.05, BETA, cap=2707)
+    assert is_certified(0.95, 0.05, BETA, deletes=int(sizes))
+    assert not is_certified(0.95, 0.05, BETA, deletes=int(sizes) + 1)
+
+
+def test_a_tie_is_not_certified_and_the_next_float_is():
+    """At β = 5/8 and k = 2 the middle regions have ratio 1: p_top − p_rest = ½ is an exact tie."""
+    noise = Flip(0.625)
+    a, b = exact_worst_case(Fraction(3, 4), Fraction(1, 4), noise, deletes=2)
+    assert a == b
+    assert certified_size([0.75, np.nextafter(0.75, 1)], 0.25, noise, cap=9).tolist() == [1, 2]
+    assert certified_size(0.75, [0.25, np.nextafter(0.25, 0)], noise, cap=9).tolist() == [1, 2]
+
+
+def test_ties_are_settled_by_integers_when_balls_cannot(monkeypatch):
+    asked = []
+    original = exact.weights
+    monkeypatch.setattr(exact, "weights", lambda *a: asked.append(a[-1]) or original(*a))
+    monkeypatch.setattr(exact, "PRECISIONS", (3, 4))  # a tie of few bits, so that no ball can hold it exactly
+    assert not exact.decide(0.75, 0.25, Flip(0.625), 0, 2)
+    assert asked == [3, 4, None]
+
+
+@pytest.mark.parametrize("beta", [0.7, 0.5001, 0.5, 0.3])
+def test_certainty_reaches_the_cap(beta):
+    sizes = certified_size([1.0, 1.0, 0.3, 1e-300], [0.0, 0.5, 0.0, 0.0], Flip(beta), cap=5000)
+    assert sizes.tolist() == [5000] * 4
+
+
+def test_noise_that_hides_everything_certifies_every_size():
+    for noise in (Flip(0.5), AddDelete(0.25, 0.75)):
+        assert certified_size([0.4, 0.3, 0.5], [0.3, 0.3, 0.5], noise, cap=77).tolist() == [77, -1, -1]
+        assert is_certified(0.4, 0.3, noise, adds=3, deletes=4)
+
+
+def test_equal_probabilities_abstain():
+    assert certified_size([0.5, 0.3, 0.0], [0.5, 0.3, 0.0], BETA, cap=10).tolist() == [-1, -1, -1]
+    assert certified_size(np.nextafter(0.5, 1), 0.5, BETA, cap=10) == 0
+
+
+def test_rest_is_clipped_to_what_the_top_leaves():
+    assert (
+        certified_size(0.9, [0.1, 0.4, 0.89], BETA, 99).tolist() == [certified_size(0.9, 0.1, BETA, 99)] * 3
+    )
+    assert worst_case(0.9, 0.5, BETA, deletes=1) == worst_case(0.9, 0.1, BETA, deletes=1)
+
+
+def test_keeping_and_flipping_with_the_same_probability_are_equivalent():
+    rng = np.random.default_rng(2)
+    p_top, p_rest = rng.uniform(0.4, 1, 500), rng.uniform(0, 0.4, 500)
+    for beta in (0.75, 0.6, 0.9375):
+        np.testing.assert_array_equal(
+            certified_size(p_top, p_rest, Flip(beta), 300), certified_size(p_top, p_rest, Flip(1 - beta), 300)
+        )
+
+
+def test_large_sizes_are_exact():
+    """At β close to ½ thousands of entries are certified; both sides of the step are settled exactly."""
+    noise = Flip(0.52)
+    k = int(certified_size(0.999, 0.0005, noise, cap=5000))
+    assert 1000 < k < 5000
+    tops = Fraction(0.999), Fraction(0.0005)
+    a, b = exact_worst_case(*tops, noise, deletes=k)
+    assert a > b
+    a, b = exact_worst_case(*tops, noise, deletes=k + 1)
+    assert a <= b
+
+
+@pytest.mark.parametrize(
+    ("p_top", "p_rest"), [(1e-300, 5e-301), (0.5, 1e-300), (1 - 2**-53, 5e-324), (2**-40, 2**-41)]
+)
+def test_tiny_and_dyadic_probabilities(p_top, p_rest):
+    k = int(certified_size(p_top, p_rest, BETA, cap=2000))
+    a, b = exact_worst_case(Fraction(p_top), Fraction(p_rest), BETA, deletes=k)
+    assert a > b
+    a, b = exact_worst_case(Fraction(p_top), Fraction(p_rest), BETA, deletes=k + 1)
+    assert a <= b
+
+
+def test_floats_are_trusted_only_within_their_error(monkeypatch):
+    """Everything near a threshold goes to exact arithmetic, and nothing far from it does."""
+    asked = []
+    monkeypatch.setattr(size, "decide", lambda *a: asked.append(a[:2]) or True)
+    certified_size(np.linspace(0.51, 0.99, 500), 0.005, BETA, cap=20)
+    assert not asked
+    threshold = 11 / 14  # k = 1 at β = 7/10
+    certified_size(threshold, 1 - threshold, Fraction(7, 10), cap=1)
+    assert asked == [(threshold, 1 - threshold)]
+
+
+def test_interior_splits_count():
+    """For this noise a mixture of one addition and many deletions is worse than either alone."""
+    noise = AddDelete(0.2, 0.45)
+    worst = 0
+    for p_top in np.linspace(0.6, 0.999, 80):
+        k = int(certified_size(p_top, 1 - p_top, noise, cap=40))
+        pure = [
+            is_certified(p_top, 1 - p_top, noise, adds=k + 1),
+            is_certified(p_top, 1 - p_top, noise, deletes=k + 1),
+        ]
+        worst += all(pure)
+        assert k == slow(p_top, 1 - p_top, noise, 40)
+    assert worst > 0
+
+
+def test_only_attacks_that_exist_count():
+    noise, cap = AddDelete(0.05, 0.4), 10
+    pairs = np.linspace(0.6, 0.9999, 12)
+    for ones in (0, 1, 3, 10):
+        got = certified_size(pairs, 1 - pairs, noise, cap, ones=ones)
+        assert got.tolist() == [slow(p, 1 - p, noise, cap, ones) for p in pairs]
+    assert certified_size(0.9, 0.1, BETA, 10, ones=3) == certified_size(0.9, 0.1, BETA, 10)
+
+
+@pytest.mark.parametrize("noise", [Flip(0.7), AddDelete(0.05, 0.4), AddDelete(0.7, 0.8), AddDelete(0.5, 0.5)])
+def test_grid_agrees_with_single_attacks(noise):
+    p_top, p_rest = np.array([[0.6, 0.9, 0.99, 0.5]]), np.array([[0.1, 0.1, 0.001, 0.5]])
+    cells = grid(p_top, p_rest, noise, adds=4, deletes=6)
+    assert cells.shape == (1, 4, 5, 7)
+    for a in range(5):
+        for d in range(7):
+            assert (cells[..., a, d] == is_certified(p_top, p_rest, noise, adds=a, deletes=d)).all()
+
+
+def test_worst_case_agrees_with_exact_fractions():
+    for noise in (Flip(0.7), Flip(0.2), AddDelete(0.1, 0.4), AddDelete(0.9, 0.4)):
+        for p_top, p_rest in [(0.3, 0.2), (0.8, 0.1), (0.2, 0.7), (1.0, 0.0), (0.5, 0.5)]:
+            a, b = worst_case(p_top, p_rest, noise, adds=2, deletes=3)
+            exact_a, exact_b = exact_worst_case(Fraction(p_top), Fraction(p_rest), noise, adds=2, deletes=3)
+            assert (float(a), float(b)) == pytest.approx(
+                (float(exact_a), float(exact_b)), rel=1e-12, abs=1e-15
+            )
+
+
+def test_arguments_broadcast():
+    assert certified_size(np.full((3, 1), 0.9), np.full(4, 0.05), BETA, 50).shape == (3, 4)
+    assert certified_size(0.9, 0.05, BETA, 50).shape == ()
+    assert certified_size([], [], BETA, 50).shape == (0,)
+
+
+@pytest.mark.parametrize("bad", [-0.1, 1.1, np.nan, np.inf, "much", [0.5, None]])
+def test_what_is_not_a_probability_is_refused(bad):
+    for arguments in [(bad, 0.1), (0.1, bad)]:
+        with pytest.raises(InputError, match=r"p_top|p_rest"):
+            certified_size(*arguments, BETA, 10)
+
+
+@pytest.mark.parametrize("bad", [-1, 1.5, True, None])
+def test_caps_and_attacks_are_counts(bad):
+    with pytest.raises(InputError, match="whole number"):
+        certified_size(0.9, 0.1, BETA, bad)
+    with pytest.raises(InputError, match="whole number"):
+        is_certified(0.9, 0.1, BETA, adds=bad)
+
+
+def test_shapes_that_do_not_fit_are_refused():
+    with pytest.raises(InputError, match="shapes"):
+        certified_size(np.zeros(3), np.zeros(4), BETA, 10)
+    with pytest.raises(InputError, match="shape"):
+        certified_size(np.zeros(3), np.zeros(3), BETA, 10, ones=[1, 2])
+    for ones in (-1, 11, 0.5):
+        with pytest.raises(InputError, match="whole numbers"):
+            certified_size(0.9, 0.1, BETA, 10, ones=ones)
