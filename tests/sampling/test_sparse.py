@@ -136,6 +136,22 @@ def test_seed_purpose_target_and_kind_of_draw_matter() -> None:
     assert all(streams.count(stream) == 1 for stream in streams)
 
 
+def test_torch_words_are_the_numpy_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The path of every device but the CPU, run on the CPU."""
+
+    def drawn() -> list[list[int]]:
+        stream, high = SparseStream(Stream(2**63 + 9)), torch.tensor([5, 2**33 + 1])
+        lost = stream.deletions(3, 40, high, NOISE)  # one entry needs the upper half of its number
+        return [
+            *lost.tolist(),
+            *(part.tolist() for part in stream.ones(3, 9, 5000, torch.tensor([7]), NOISE)),
+        ]
+
+    expected = drawn()
+    monkeypatch.setattr(sparse, "_in_numpy", lambda device: False)
+    assert drawn() == expected
+
+
 def test_no_ones_and_no_entries() -> None:
     none = torch.empty(0, dtype=torch.int64)
     assert len(SparseStream(Stream(0)).ones(0, 3, 0, none, NOISE)[0]) == 0

@@ -12,6 +12,7 @@ The words are Philox words of (seed, purpose, sample number, draw), apart from a
     deletions:         (entry, sample // 4, target, purpose + 768 + 2¹⁶ (entry >> 32))   32 bits: sample % 4
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -92,6 +93,15 @@ class Gaps:
                 value, length = value << self.bits | further(depth), length + self.bits
         return gap
 
+    def draws_for(self, entries: int) -> int:
+        """An even number of draws that nearly always passes all `entries`; more are drawn where it does not."""
+        p = self.threshold / WORD
+        advance = (
+            -math.expm1(self.longest * math.log1p(-p)) / p
+        )  # of a draw, on average; no draw depends on it
+        expected = entries / advance
+        return 2 * int((1.03 * expected + 5 * expected**0.5 + 10) / 2)
+
     def __call__(self, words: Tensor) -> tuple[Tensor, Tensor]:
         """(gaps, whether further words must decide) of words less half their range."""
         table = self.ascending.to(words.device)
@@ -158,7 +168,7 @@ class SparseStream:
         rows = torch.arange(start, stop, device=device)
         at = torch.full_like(rows, -1)  # the last entry passed or flipped
         found, draw = [], 0
-        chunk = _first_chunk(entries * noise.thresholds[0] / WORD)
+        chunk = gaps.draws_for(entries)
         while len(rows):
             gap = self._gaps(rows, draw, chunk, gaps, target)
             reached = at[:, None] + torch.cumsum(gap + (gap < gaps.longest), dim=1)
@@ -229,20 +239,19 @@ def pair_of(entry: Tensor) -> tuple[Tensor, Tensor]:
     return entry - j * (j - 1) // 2, j
 
 
-def _first_chunk(expected: float) -> int:
-    """An even number of draws that finishes nearly every sample."""
-    return 2 * int((1.03 * expected + 5 * expected**0.5 + 10) / 2)
+def _in_numpy(device: torch.device) -> bool:
+    """Words are numpy's uint64 on the CPU, where that is faster, and torch's int64 elsewhere; the bits are the same."""
+    return device.type == "cpu"
 
 
 def _range(start: int, stop: int, device: torch.device) -> Any:
-    """Counter words: numpy on the CPU, where its uint64 arithmetic is the faster one, torch elsewhere."""
-    if device.type == "cpu":
+    if _in_numpy(device):
         return np.arange(start, stop, dtype=np.uint64)
     return torch.arange(start, stop, device=device)
 
 
 def _as_words(values: Tensor) -> Any:
-    return values.numpy().view(np.uint64) if values.device.type == "cpu" else values
+    return values.numpy().view(np.uint64) if _in_numpy(values.device) else values
 
 
 def _like(words: Any, value: int) -> Any:

@@ -8,12 +8,28 @@ from torch import Tensor
 from unswayed.sampling.inputs import Graph, pair_entries
 from unswayed.sampling.question import Question
 from unswayed.sampling.sparse import SparseStream, pair_of
+from unswayed.sampling.stream import Stream
+from unswayed.theory.noise import Noise
 
 
 def sample_numbers(start: int, stop: int) -> tuple[Tensor, Tensor]:
     """What stands for the flips of these samples until their edges are asked for: their numbers, in the same shape."""
     numbers = torch.arange(start, stop)[:, None]
     return numbers, numbers
+
+
+def noisy_edges(graph: Graph, clean: Tensor, stream: Stream, noise: Noise, start: int, stop: int) -> Tensor:
+    """int64[2, edges]: noisy versions of the graph, block-diagonal; `clean` lists its pairs' entries, ascending.
+
+    First the self-loops, then the edges kept, then those added, on the device of `clean`.
+    """
+    n, device = graph.num_nodes, clean.device
+    sample, entry = SparseStream(stream).ones(start, stop, n * (n - 1) // 2, clean, noise, device=device)
+    first, second = pair_of(entry)
+    one, other = first + sample * n, second + sample * n
+    shift = torch.arange(stop - start, device=device)[:, None] * n
+    loops = (graph.loops.to(device) + shift).flatten()
+    return torch.stack([torch.cat([loops, one, other]), torch.cat([loops, other, one])])
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,19 +55,13 @@ class SparseLayout:
     def edges(self, flips: tuple[Tensor, Tensor]) -> Tensor:
         """int64[2, edges]: the noisy graphs of consecutive samples, block-diagonal, node i of sample b at b*n + i.
 
-        The self-loops, then kept and added edges; the order within a graph never depends on the batch.
+        The order within a graph never depends on the batch, so neither does any sum over neighbours.
         """
-        start, count = int(flips[0][0, 0]), len(flips[0])
-        question, n, device = self.question, self.graph.num_nodes, self.clean.device
-        stream = SparseStream(question.stream)
-        sample, entry = stream.ones(
-            start, start + count, self.entries, self.clean, question.noise, device=device
+        start = int(flips[0][0, 0])
+        question = self.question
+        return noisy_edges(
+            self.graph, self.clean, question.stream, question.noise, start, start + len(flips[0])
         )
-        first, second = pair_of(entry)
-        one, other = first + sample * n, second + sample * n
-        shift = torch.arange(count, device=device)[:, None] * n
-        loops = (self.graph.loops.to(device) + shift).flatten()
-        return torch.stack([torch.cat([loops, one, other]), torch.cat([loops, other, one])])
 
     def size(self, question: Question) -> float:
         """Expected nodes plus edges of one noisy graph: what its cost follows."""

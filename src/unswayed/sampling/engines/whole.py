@@ -43,15 +43,16 @@ class WholeGraphEngine(GenericEngine):
 
 
 def transform_first(model: nn.Module) -> nn.Module:
-    """A copy of the module, equal but for rounding, in which narrowing layers transform before they aggregate."""
-    if _turnable(model):
-        return _turned(copy.deepcopy(model))
-    copied = copy.deepcopy(model)
-    for module in list(copied.modules()):
+    """A twin of the module with the same parameters, equal but for rounding, whose narrowing layers transform first."""
+    own = [*model.parameters(), *model.buffers()]
+    twin = copy.deepcopy(model, {id(tensor): tensor for tensor in own})
+    if _turnable(twin):
+        return _turned(twin)
+    for module in list(twin.modules()):
         for name, child in list(module.named_children()):
             if _turnable(child):
                 setattr(module, name, _turned(child))
-    return copied
+    return twin
 
 
 def _turnable(module: nn.Module) -> bool:

@@ -1,0 +1,1 @@
+"""The paper's figures and the tables that go beyond them, as rows of settings."""
