@@ -29,7 +29,9 @@ def rewired(model: nn.Module, data: Data, node: int, row: Tensor) -> Tensor:
     others = row.nonzero().flatten()
     others = others[others != node]
     here = torch.full_like(others, node)
-    edges = torch.cat([data.edge_index[:, keep], torch.stack([others, here]), torch.stack([here, others])], dim=1)
+    edges = torch.cat(
+        [data.edge_index[:, keep], torch.stack([others, here]), torch.stack([here, others])], dim=1
+    )
     if type(model).__name__ == "Listed":
         return model(Data(x=data.x, edge_index=edges))[node]
     return model(data.x, edges)[node]
@@ -75,5 +77,5 @@ def test_a_third_layer_is_refused_by_name() -> None:
 
     model = gnn.GCN(6, 8, 3, 3).double()
     for _ in range(2):
-        with pytest.raises(Unsupported, match="convs_2.*third round"):
+        with pytest.raises(Unsupported, match=r"convs_2.*third round"):
             row_logits(model, graph(0, False), torch.tensor([1]), torch.zeros(1, NODES, dtype=torch.bool))

@@ -64,9 +64,10 @@ def choose(question: Question) -> Engine:
 
 def _fast_engines() -> list[type[FastEngine]]:
     """The registered fast engines; imported here, because each of them imports this module."""
+    from unswayed.sampling.engines.row_engine import RowEngine
     from unswayed.sampling.engines.whole import WholeGraphEngine
 
-    return [*FAST, WholeGraphEngine]
+    return [*FAST, RowEngine, WholeGraphEngine]
 
 
 def _agrees(engine: Engine, generic: Engine, question: Question) -> bool:

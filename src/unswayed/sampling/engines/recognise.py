@@ -285,9 +285,8 @@ class _Reader:
         bound = inspect.signature(fn.dropout).bind(*node.args, **node.kwargs)
         bound.apply_defaults()
         rate, training = bound.arguments["p"], bound.arguments["training"]
-        self._add(
-            node, "rowwise", self._states(node, node.args[:1]), run=lambda x: fn.dropout(x, rate, training)
-        )
+        run = (lambda x: fn.dropout(x, rate, True)) if training else rowwise.unchanged
+        self._add(node, "rowwise", self._states(node, node.args[:1]), run=run)
 
     def _cat(self, node: fx.Node) -> None:
         dim = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim", 0)
@@ -318,13 +317,15 @@ class _Reader:
             raise Unsupported(f"The step '{node.name}' takes tensors by keyword.")
         if not states:
             raise Unsupported(f"The step '{node.name}' does not depend on the nodes.")
+        if len(args) == 1 and not kwargs:
+            return self._add(node, "rowwise", self._states(node, states), run=function)
         spots = [self.constant.get(a, a) if isinstance(a, fx.Node) else a for a in args]
 
         def run(*tensors: Tensor) -> Tensor:
             given = iter(tensors)
             return function(*(next(given) if isinstance(s, fx.Node) else s for s in spots), **kwargs)
 
-        self._add(node, "rowwise", self._states(node, states), run=run)
+        return self._add(node, "rowwise", self._states(node, states), run=run)
 
 
 def _refuse_hooks(module: nn.Module, name: str) -> None:

@@ -4,6 +4,7 @@ An attached node v sees "its own neighbourhood plus u" whatever else is attached
 three kinds of state only: of every node without structure, of every node given that it is attached, and of the target.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -99,19 +100,36 @@ class Replaced:
 
     def forward(self) -> Tensor:
         """[B, C]: the plan's output for the targets."""
-        plan, known = self.prepared.plan, self.prepared
-        near = known.near(self.nodes, self.rows)
-        own = {i: rest[self.nodes] for i, rest in known.rest.items()}
-        for i, step in enumerate(plan.steps):
-            if step.layer is not None and step.depth == 1:
-                sent = known.sent[i]
-                own[i] = self._own(step.layer, sent, tuple(t[self.nodes] for t in sent), True)
-            elif step.layer is not None:
-                j = step.inputs[0]
-                own[i] = self._own(step.layer, step.layer.send(near[j]), step.layer.send(own[j]), False)
-            elif step.run is not None and step.depth > 0:
-                own[i] = step.run(*(own[k] for k in step.inputs))
-        return own[len(plan.steps) - 1]
+        near = self.prepared.near(self.nodes, self.rows)
+
+        def first(i: int, layer: Layer, targets: Sent) -> Tensor:
+            return self._own(layer, self.prepared.sent[i], targets, True)
+
+        def second(i: int, layer: Layer, targets: Sent) -> Tensor:
+            return self._own(layer, layer.send(near[self.prepared.plan.steps[i].inputs[0]]), targets, False)
+
+        return own_states(self.prepared, self.nodes, first, second)
+
+
+Own = Callable[[int, Layer, Sent], Tensor]
+
+
+def own_states(known: Prepared, nodes: Tensor, first: Own, second: Own) -> Tensor:
+    """The output at the targets; `first` and `second` give their state after the message-passing step i.
+
+    Both get what the targets themselves send. Structure-free states are [B, F]; the others may have samples in front.
+    """
+    own: dict[int, Tensor] = {}
+    for i, step in enumerate(known.plan.steps):
+        if i in known.rest:
+            own[i] = known.rest[i][nodes]
+        elif step.layer is not None and step.depth == 1:
+            own[i] = first(i, step.layer, tuple(t[nodes] for t in known.sent[i]))
+        elif step.layer is not None:
+            own[i] = second(i, step.layer, step.layer.send(own[step.inputs[0]]))
+        elif step.run is not None:
+            own[i] = step.run(*(own[k] for k in step.inputs))
+    return own[len(known.plan.steps) - 1]
 
 
 def near_steps(plan: Plan) -> set[int]:

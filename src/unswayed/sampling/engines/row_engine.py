@@ -1,0 +1,231 @@
+"""The row engine: exact votes for two-layer models under row noise, by a few matrix products for all samples."""
+
+from collections.abc import Callable, Iterator
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from unswayed.errors import Unsupported
+from unswayed.sampling.classifier import Classifier
+from unswayed.sampling.engines.attention import AttentionLayer
+from unswayed.sampling.engines.layers import Layer, Payload, Sent
+from unswayed.sampling.engines.row import Prepared, Replaced, own_states, row_plan
+from unswayed.sampling.engines.row_attention import Attended
+from unswayed.sampling.engines.row_coupled import Coupled, coupling
+from unswayed.sampling.engines.row_sums import CommonSum, Drawn, Flips, TargetSum
+from unswayed.sampling.engines.surroundings import Surroundings
+from unswayed.sampling.question import Question
+from unswayed.sampling.structures import count_labels
+from unswayed.sampling.threat import Row
+
+IntArray = npt.NDArray[np.int64]
+
+# Numbers held at a time: noise of a span of samples (bits), payloads of a chunk of targets, the states of attached nodes
+# from which they are made, and the noise of a chunk of samples as floats. Caches decide on a CPU, memory on a card.
+SPAN = {"cpu": 2**28, "cuda": 2**33}
+PAYLOAD = {"cpu": 2**24, "cuda": 2**31}
+NEAR = {"cpu": 2**20, "cuda": 2**29}
+FLOATS = {"cpu": 2**21, "cuda": 2**30}
+OWN = {"cpu": 2**20, "cuda": 2**30}
+
+
+class RowEngine:
+    """Gives the generic engine's votes, but for logits that tie within rounding, for `Row` and two known layers."""
+
+    name: ClassVar[str] = "row"
+
+    @classmethod
+    def supports(cls, question: Question) -> str | None:
+        """None if the model is understood step by step, otherwise the obstacle in words."""
+        if not isinstance(question.threat, Row):
+            return "the threat is not Row"
+        if not isinstance(question.model, nn.Module):
+            return "the classifier is not a torch module"
+        if question.threat.graph.x is None:
+            return "the graph has no features"
+        try:
+            row_plan(question.model)
+        except Unsupported as obstacle:
+            return str(obstacle)
+        return None
+
+    def __init__(self, question: Question) -> None:
+        threat = question.threat
+        assert isinstance(threat, Row)
+        assert threat.graph.x is not None
+        self.question, self.device = question, torch.device(question.device)
+        self.classifier = Classifier(
+            question.model, threat, question.classes, question.device, question.dtype
+        )
+        with self.classifier.evaluation(), torch.no_grad():
+            plan = row_plan(self.classifier.model)
+            kind = question.dtype or next(
+                (p.dtype for p in self.classifier.model.parameters()), torch.float32
+            )
+            x = threat.graph.x.to(device=self.device, dtype=kind)
+            around = Surroundings.of(threat.graph.edge_index, threat.graph.num_nodes, kind, self.device)
+            self.known = Prepared(plan, around, x)
+        self.nodes = threat.nodes.to(self.device)
+        self.coupling = coupling(plan)
+        with self.classifier.evaluation(), torch.no_grad():
+            self.classes, self.width = self._sizes(self.nodes[:1])
+
+    def _sizes(self, node: Tensor) -> tuple[int, int]:
+        """The number of output columns, and of the columns that one target takes in the widest matrix product."""
+        known, steps = self.known, self.known.plan.steps
+        rows = torch.zeros((1, known.around.n), dtype=torch.bool, device=self.device)
+        near = known.near(node, rows)
+        seconds = [s.layer.send(near[s.inputs[0]])[0] for s in steps if s.layer is not None and s.depth == 2]
+        firsts = [
+            sent[0][:1].flatten(1)
+            for i, sent in known.sent.items()
+            if isinstance(steps[i].layer, AttentionLayer)
+        ]
+        widest = max((t.numel() // known.around.n for t in seconds), default=1)
+        classes = int(Replaced(known, node, rows).forward().shape[-1])
+        return classes, max([widest, *(2 * t.numel() for t in firsts)])
+
+    def count(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> IntArray:
+        """int64[targets, classes]: votes of samples start .. stop - 1 for the targets at these positions."""
+        asked = tuple(range(len(self.nodes))) if targets is None else tuple(targets)
+        counts = np.zeros((len(asked), self.classes), dtype=np.int64)
+        span = max(4, SPAN[self.device.type] // self.known.around.n // 4 * 4)
+        with self.classifier.evaluation(), torch.no_grad(), _full_precision():
+            for low in range(start, stop, span):
+                high = min(low + span, stop)
+                if self.question.shared:
+                    self._count_all(self._draw(low, high, None), asked, counts)
+                else:
+                    for i, target in enumerate(asked):
+                        drawn = self._draw(low, high, self.question.key_of(target))
+                        self._count_all(drawn, (target,), counts[i : i + 1])
+        return counts
+
+    def _draw(self, low: int, high: int, key: int | None) -> Drawn:
+        question, n = self.question, self.known.around.n
+        return Drawn(*question.stream.flips(low, high, n, question.noise, target=key, device=self.device))
+
+    def _count_all(self, drawn: Drawn, asked: tuple[int, ...], counts: IntArray) -> None:
+        """Add the votes of all that was drawn, a chunk of targets and of samples at a time."""
+        size = self._targets_at_once()
+        for begin in range(0, len(asked), size):
+            nodes = self.nodes[list(asked[begin : begin + size])]
+            ask = self._asker(nodes, drawn.alike)
+            labels = [self.classifier.votes(ask(part)) for part in self._parts(drawn, nodes.numel())]
+            counts[begin : begin + size] += count_labels(torch.cat(labels), self.classes)
+
+    def _targets_at_once(self) -> int:
+        if self.coupling == "coupled":
+            return 1
+        return max(1, min(128, PAYLOAD[self.device.type] // (self.known.around.n * self.width)))
+
+    def _parts(self, drawn: Drawn, targets: int) -> Iterator[Drawn]:
+        """Chunks of samples whose floats, and whose states of the targets, fit the cache or the card."""
+        kind = self.device.type
+        size = min(FLOATS[kind] // self.known.around.n, OWN[kind] // (targets * self.known.width))
+        size = max(16, size)
+        for begin in range(0, len(drawn.from_zero), size):
+            yield drawn.part(begin, begin + size)
+
+    def _asker(self, nodes: Tensor, alike: bool) -> Callable[[Drawn], Tensor]:
+        """A function from noise to the logits [S, T, C] of these targets."""
+        if self.coupling == "coupled":
+            return lambda drawn: self._replaced(nodes, drawn)
+        return RowLogits(self.known, nodes, alike, self.coupling == "relu")
+
+    def _replaced(self, nodes: Tensor, drawn: Drawn) -> Tensor:
+        """Any coupled layer, any activation: the states of attached nodes anew for every sample."""
+        rows = drawn.attached(self.known.around, nodes[0])
+        size = max(1, NEAR[self.device.type] // (self.known.around.n * self.known.width))
+        out = [Replaced(self.known, nodes.expand(len(part)), part).forward() for part in rows.split(size)]
+        return torch.cat(out)[:, None]
+
+
+class RowLogits:
+    """The logits of a chunk of targets for any noise; everything that is the same for all samples is computed here."""
+
+    def __init__(self, known: Prepared, nodes: Tensor, alike: bool, relu: bool) -> None:
+        self.known, self.nodes = known, nodes
+        around, kind = known.around, nodes.device.type
+        ones = torch.ones_like(around.degree)[:, None]
+        self.degree = CommonSum(around, Payload(ones), nodes, alike)
+        self.first: dict[int, tuple[CommonSum | TargetSum, Tensor | None]] = {}
+        self.second: dict[int, TargetSum | Attended | Coupled] = {}
+        for i, sent in known.sent.items():
+            layer = known.plan.steps[i].layer
+            assert layer is not None
+            self.first[i] = _first_sum(layer, around, sent, nodes, alike, NEAR[kind])
+        seconds = [i for i in known.plan.convs if known.plan.steps[i].depth == 2]
+        if relu:
+            self.second = {i: Coupled(known, i, nodes) for i in seconds}
+        else:
+            self._fill(seconds, alike, max(1, NEAR[kind] // (around.n * known.width)))
+
+    def _fill(self, seconds: list[int], alike: bool, size: int) -> None:
+        """The payloads of the second layers, from the states of attached nodes, a few targets at a time."""
+        around = self.known.around
+        for begin in range(0, self.nodes.numel() if seconds else 0, size):
+            nodes = self.nodes[begin : begin + size]
+            near = self.known.near(nodes, None)
+            for i in seconds:
+                layer, j = self.known.plan.steps[i].layer, self.known.plan.steps[i].inputs[0]
+                assert layer is not None
+                sent = layer.send(near[j])
+                if isinstance(layer, AttentionLayer):
+                    attended = self.second.setdefault(i, Attended(layer, around, self.nodes))
+                    assert isinstance(attended, Attended)
+                    attended.fill(sent)
+                else:
+                    total = self.second.setdefault(i, TargetSum(around, self.nodes, alike))
+                    assert isinstance(total, TargetSum)
+                    total.fill(begin, layer.payload(around, sent, nodes).far)
+
+    def __call__(self, drawn: Drawn) -> Tensor:
+        """[S, T, C]."""
+        around, nodes = self.known.around, self.nodes
+        flips = Flips.of(drawn, around.degree.dtype)
+        count = self.degree(flips)[..., 0]
+
+        def first(i: int, layer: Layer, targets: Sent) -> Tensor:
+            total, shift = self.first[i]
+            return layer.own(around, total(flips), count, targets, nodes, shift)
+
+        def second(i: int, layer: Layer, targets: Sent) -> Tensor:
+            total = self.second[i]
+            if isinstance(total, Attended):
+                return total(drawn, flips, targets)
+            sums = total(flips) if isinstance(total, TargetSum) else total(flips, count)
+            return layer.own(around, sums, count, targets, nodes, None)
+
+        logits = own_states(self.known, nodes, first, second)
+        return logits.expand(len(drawn.from_zero), *logits.shape[-2:])
+
+
+def _first_sum(
+    layer: Layer, around: Surroundings, sent: Sent, nodes: Tensor, alike: bool, size: int
+) -> tuple[CommonSum | TargetSum, Tensor | None]:
+    """The sum of a first layer's payload, and the scale of its attention weights."""
+    if not isinstance(layer, AttentionLayer):
+        return CommonSum(around, layer.payload(around, sent, nodes), nodes, alike), None
+    total, shifts = TargetSum(around, nodes, alike), []
+    step = max(1, size // (around.n * sent[0][0].numel()))
+    for begin in range(0, nodes.numel(), step):
+        payload = layer.payload(around, sent, nodes[begin : begin + step])
+        total.fill(begin, payload.far)
+        assert payload.shift is not None
+        shifts.append(payload.shift)
+    return total, torch.cat(shifts)
+
+
+class _full_precision:  # noqa: N801
+    """Products of float32 matrices in float32: a card's TF32 would round the payloads to ten bits."""
+
+    def __enter__(self) -> None:
+        self.before = torch.get_float32_matmul_precision()
+        torch.set_float32_matmul_precision("highest")
+
+    def __exit__(self, *_: object) -> None:
+        torch.set_float32_matmul_precision(self.before)

@@ -1,0 +1,52 @@
+"""The row engine's votes against the generic engine's, sample by sample."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch_geometric.data import Data
+from torch_geometric.utils import coalesce, erdos_renyi_graph
+
+from unswayed.sampling.engines import choose
+from unswayed.sampling.engines.generic import GenericEngine
+from unswayed.sampling.engines.row_engine import RowEngine
+from unswayed.sampling.question import Question
+from unswayed.sampling.threat import Row
+from unswayed.theory.noise import AddDelete, Flip
+
+from .zoo import ZOO
+
+NOISES = [Flip(beta=0.7), AddDelete(p_add=0.1, p_delete=0.4), Flip(beta=0.3)]
+
+
+def question(
+    name: str, seed: int, shared: bool = True, dtype: torch.dtype | None = torch.float64
+) -> Question:
+    torch.manual_seed(seed)
+    n = 20 + 7 * (seed % 4)
+    edges = erdos_renyi_graph(n, 0.12)
+    if seed % 2:
+        edges = coalesce(torch.cat([edges, torch.tensor([[2, 5], [2, 5]])], dim=1))
+    data = Data(x=torch.randn(n, 5), edge_index=edges, num_nodes=n)
+    model = ZOO[name](5, 3).eval()
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.6)
+    nodes = torch.randperm(n)[:7]
+    return Question(model, Row(data, nodes), NOISES[seed % 3], seed=seed, shared=shared, dtype=dtype)
+
+
+@pytest.mark.parametrize("name", ZOO)
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_votes_equal_the_generic_engines(name: str, seed: int) -> None:
+    asked = question(name, seed, shared=seed != 2)
+    assert RowEngine.supports(asked) is None
+    fast, slow = RowEngine(asked), GenericEngine(asked)
+    ours, theirs = fast.count(3, 90), slow.count(3, 90)
+    assert theirs.sum() == 7 * 87
+    assert len(np.unique(theirs.argmax(axis=1))) > 0
+    np.testing.assert_array_equal(ours, theirs)
+    np.testing.assert_array_equal(fast.count(10, 25, (4, 1)), slow.count(10, 25, (4, 1)))
+
+
+def test_auto_picks_it() -> None:
+    assert choose(question("gat", 0)).name == "row"
