@@ -1,0 +1,297 @@
+"""Attacks against the smoothed classifier: the judge is held to real attacked graphs, the searches to known answers."""
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+from torch_geometric.nn import GCNConv, SAGEConv, SimpleConv, global_add_pool
+
+import unswayed as us
+from unswayed.attack import KINDS, attack
+from unswayed.attack.judge import AttackedStream, Judge
+from unswayed.attack.proposals import Field, project
+from unswayed.attack.scorers import AskingScorer, Scorers
+from unswayed.errors import InputError, Unsupported
+from unswayed.sampling.question import Question
+from unswayed.sampling.stream import Stream
+from unswayed.sampling.structures import noisy
+
+NOISES = [us.Flip(beta=0.7), us.AddDelete(p_add=0.1, p_delete=0.4)]
+
+
+class Net(torch.nn.Module):
+    def __init__(self, first, second):
+        super().__init__()
+        torch.manual_seed(3)
+        self.first, self.second = first(5, 8), second(8, 3)
+
+    def forward(self, x, edge_index):
+        return self.second(self.first(x, edge_index).relu(), edge_index)
+
+
+class Mean(torch.nn.Module):
+    """Linear, then the mean over the node and its neighbours."""
+
+    def __init__(self, wide, narrow):
+        super().__init__()
+        self.lin, self.conv = torch.nn.Linear(wide, narrow), SimpleConv("mean", combine_root="self_loop")
+
+    def forward(self, x, edge_index):
+        return self.conv(self.lin(x), edge_index)
+
+
+class Pooled(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(4)
+        self.conv, self.lin = SAGEConv(3, 6), torch.nn.Linear(6, 2)
+
+    def forward(self, x, edge_index, batch):
+        return self.lin(global_add_pool(self.conv(x, edge_index).relu(), batch))
+
+
+class Degree(torch.nn.Module):
+    """Class 1 iff the node has more than `least` neighbours: every addition counts the same."""
+
+    def __init__(self, least):
+        super().__init__()
+        self.conv, self.lin = SimpleConv("sum"), torch.nn.Linear(1, 2)
+        with torch.no_grad():
+            self.lin.weight.copy_(torch.tensor([[-1.0], [1.0]]))
+            self.lin.bias.copy_(torch.tensor([least + 0.5, -least - 0.5]))
+
+    def forward(self, x, edge_index):
+        return self.lin(self.conv(x, edge_index))
+
+
+def graph(n=12, seed=0, features=5):
+    random = np.random.default_rng(seed)
+    upper = np.triu(random.random((n, n)) < 0.3, 1)
+    edges = torch.tensor(np.array(np.nonzero(upper | upper.T)))
+    return Data(x=torch.tensor(random.normal(size=(n, features)), dtype=torch.float32), edge_index=edges)
+
+
+def toggled(data, pairs):
+    """The graph with these edges added or deleted: built by hand, edge by edge."""
+    edges = {tuple(sorted(edge)) for edge in data.edge_index.T.tolist()}
+    for pair in pairs:
+        edges ^= {tuple(sorted(pair))}
+    both = [*edges, *[(b, a) for a, b in edges]]
+    return Data(x=data.x, edge_index=torch.tensor(both, dtype=torch.int64).reshape(-1, 2).T)
+
+
+def settled(model, threat, noise, samples=2000):
+    return us.certify(us.poll(model, threat, noise, samples=samples), alpha=0.01)
+
+
+class TestJudge:
+    @pytest.mark.parametrize("noise", NOISES)
+    def test_votes_on_an_attacked_row_are_those_of_the_attacked_graph(self, noise):
+        data, model = graph(), Net(SAGEConv, GCNConv).eval()
+        judge = Judge(Question(model, us.Row(data, [4, 7]), noise, seed=11), samples=1000)
+        changed = toggled(data, [(7, v) for v in (0, 2, 9)])
+        real = us.poll(
+            model, us.Row(changed, [7]), noise, samples=300, seed=11, purpose="select", shared=False
+        )
+        assert judge.counts(1, [0, 2, 9], 0, 300)[:-1].tolist() == real.counts[0].tolist()
+        clean = us.poll(model, us.Row(data, [7]), noise, samples=300, seed=11, purpose="select", shared=False)
+        assert judge.counts(1, [], 0, 300)[:-1].tolist() == clean.counts[0].tolist()
+        assert clean.counts.tolist() != real.counts.tolist()
+
+    @pytest.mark.parametrize("noise", NOISES)
+    def test_votes_on_attacked_pairs_are_those_of_the_attacked_graph(self, noise):
+        data, model = graph(8, features=3), Pooled().eval()
+        threat = us.AllPairs([graph(6, 1, 3), data])
+        judge = Judge(Question(model, threat, noise, seed=2), samples=1000)
+        pairs, entries = threat.pairs_of(1), [3, 10, 11, 20]
+        changed = toggled(data, [tuple(pairs[:, e].tolist()) for e in entries])
+        real = us.poll(
+            model,
+            us.AllPairs([graph(6, 1, 3), changed]),
+            noise,
+            samples=300,
+            seed=2,
+            purpose="select",
+            shared=False,
+        )
+        assert judge.counts(1, entries, 0, 300)[:-1].tolist() == real.counts[1].tolist()
+
+    def test_attacking_twice_the_same_stream_is_the_stream(self):
+        noise, plain = us.AddDelete(p_add=0.1, p_delete=0.4), Stream(3)
+        attacked = AttackedStream(3, "certify", {5: torch.tensor([1, 2])})
+        clean = torch.tensor([False, True, False, True])
+        other = clean.clone()
+        other[[1, 2]] ^= True
+        seen = noisy(clean, attacked.flips(0, 50, 4, noise, target=5))
+        assert torch.equal(seen, noisy(other, plain.flips(0, 50, 4, noise, target=5)))
+        assert torch.equal(
+            attacked.flips(0, 9, 4, noise, target=6)[0], plain.flips(0, 9, 4, noise, target=6)[0]
+        )
+
+    def test_verdicts_need_separated_bounds(self):
+        judge = Judge(Question(Net(GCNConv, GCNConv), us.Row(graph(), [0]), NOISES[0]), samples=1000)
+        assert judge.verdict(np.array([900, 100, 0, 0]), label=0) is False
+        assert judge.verdict(np.array([900, 100, 0, 0]), label=1) is True
+        assert judge.verdict(np.array([520, 480, 0, 0]), label=1) is None
+        assert judge.verdict(np.array([100, 0, 0, 900]), label=0) is True  # "no answer" is another outcome
+
+
+class TestScorers:
+    @pytest.mark.parametrize(
+        "model",
+        [Net(GCNConv, GCNConv), Net(SAGEConv, SAGEConv), Net(Mean, Mean)],
+        ids=["gcn", "sage", "mean"],
+    )
+    def test_rows_score_as_the_module_itself_does(self, model):
+        question = Question(model.eval(), us.Row(graph(), [2, 5]), NOISES[0])
+        scorers = Scorers(question)
+        assert scorers.obstacle is None
+        vectors = torch.rand(9, 12, generator=torch.Generator().manual_seed(0)) < 0.4
+        vectors[:, 5] = False
+        torch.testing.assert_close(
+            scorers.of(1)(vectors), AskingScorer(question, 1)(vectors), rtol=1e-4, atol=1e-5
+        )
+
+    def test_graphs_score_as_the_module_itself_does(self):
+        question = Question(Pooled().eval(), us.AllPairs([graph(7, 1, 3)]), NOISES[0])
+        vectors = torch.rand(9, 21, generator=torch.Generator().manual_seed(0)) < 0.4
+        torch.testing.assert_close(
+            Scorers(question).of(0)(vectors), AskingScorer(question, 0)(vectors), rtol=1e-4, atol=1e-5
+        )
+
+    def test_row_gradients_are_finite_differences(self):
+        question = Question(Net(GCNConv, GCNConv).eval(), us.Row(graph(), [5]), NOISES[0])
+        score = Scorers(question).of(0)
+        row = torch.full((1, 12), 0.5, requires_grad=True)
+        (slope,) = torch.autograd.grad(score(row)[0, 0], row)
+        step = torch.zeros(1, 12)
+        step[0, 3] = 1e-2
+        numeric = (score(row + step) - score(row - step))[0, 0] / 2e-2
+        assert slope[0, 3].item() == pytest.approx(numeric.item(), abs=1e-3)
+        assert slope[0, 5] == 0  # the node's own entry is none
+
+
+class TestAttacks:
+    def test_nothing_succeeds_within_and_something_beyond(self):
+        data, model = graph(14, 5), Net(SAGEConv, SAGEConv).eval()
+        threat = us.Row(data, list(range(6)))
+        certs = settled(model, threat, us.Flip(beta=0.8))
+        found = attack(model, threat, certs, attempts=3, samples=3000, seed=1)
+        assert found.sound
+        assert np.all(found.attempts[certs.size >= 1] == 3)
+        assert np.all(found.attempts[certs.size < 1] == 0)
+        hit = found.attacked >= 0
+        assert hit.any()
+        assert np.all(found.attacked[hit] > certs.size[hit])
+        assert np.all(found.gap >= 0)
+        assert all((kind in KINDS) == bool(h) for kind, h in zip(found.by, hit, strict=True))
+
+    def test_graphs(self):
+        threat = us.AllPairs([graph(6, seed, 3) for seed in range(3)])
+        model = Pooled().eval()
+        certs = settled(model, threat, us.Flip(beta=0.8), 500)
+        found = attack(model, threat, certs, samples=500)
+        assert found.sound
+        assert np.all((found.attacked < 0) | (found.attacked > certs.size))
+
+    @pytest.mark.parametrize("kind", sorted(KINDS))
+    def test_the_true_radius_is_known_and_every_attack_respects_it(self, kind):
+        # beta near 1, no neighbours, class 1 needs more than 3 of them: 4 additions change the smoothed label, 3 do not
+        data = Data(x=torch.ones(10, 1), edge_index=torch.empty(2, 0, dtype=torch.int64))
+        model, threat = Degree(3), us.Row(data, [2])
+        certs = settled(model, threat, us.Flip(beta=0.99))
+        assert certs.label.tolist() == [0]
+        found = attack(model, threat, certs, kinds=[kind], samples=2000)
+        assert found.sound
+        assert found.attacked.tolist() == [4]
+
+    def test_a_false_certificate_is_found_out(self):
+        data = Data(x=torch.ones(10, 1), edge_index=torch.empty(2, 0, dtype=torch.int64))
+        model, threat = Degree(3), us.Row(data, [2])
+        certs = settled(model, threat, us.Flip(beta=0.99))
+        lie = type(certs)(
+            certs.label.copy(),
+            np.array([5]),
+            certs.p_top.copy(),
+            certs.p_rest.copy(),
+            certs.votes,
+            0.01,
+            "strict",
+            False,
+        )
+        found = attack(model, threat, lie, samples=1000, beyond=False)
+        assert not found.sound
+        assert {breach.kind for breach in found.breaches} == set(KINDS)
+        assert all(breach.target == 2 and len(breach.entries) == 5 for breach in found.breaches)
+
+    def test_a_classifier_without_gradients_is_attacked_all_the_same(self):
+        def parity(rows):
+            return (rows[:, :3].sum(axis=1) >= 2).astype(int)
+
+        threat = us.Bits([[1, 1, 1, 0, 0], [0, 0, 0, 1, 1]])
+        certs = us.certify(us.poll(parity, threat, us.Flip(beta=0.9), samples=3000, classes=2), alpha=0.01)
+        with pytest.raises(Unsupported, match="No gradient attack"):
+            attack(parity, threat, certs)
+        found = attack(parity, threat, certs, kinds=["greedy", "random"], samples=2000)
+        assert found.sound
+        assert found.attacked.tolist() == [2, 2]
+
+    def test_equal_seeds_give_equal_attacks(self):
+        threat, model = us.Row(graph(14, 5), [0, 1]), Net(SAGEConv, SAGEConv).eval()
+        certs = settled(model, threat, us.Flip(beta=0.8), 500)
+        first, second = (attack(model, threat, certs, samples=500, seed=4) for _ in range(2))
+        assert first.attacked.tolist() == second.attacked.tolist()
+        assert first.by == second.by
+
+    @pytest.mark.parametrize(
+        ("wrong", "message"),
+        [
+            ({"kinds": ["clever"]}, "no attack 'clever'"),
+            ({"attempts": -1}, "attempts"),
+            ({"samples": 10}, "samples"),
+        ],
+    )
+    def test_impossible_settings_are_refused(self, wrong, message):
+        threat, model = us.Row(graph(), [0]), Net(SAGEConv, SAGEConv).eval()
+        certs = settled(model, threat, us.Flip(beta=0.8), 200)
+        with pytest.raises(InputError, match=message):
+            attack(model, threat, certs, **wrong)
+
+    def test_certificates_of_other_targets_are_refused(self):
+        model = Net(SAGEConv, SAGEConv).eval()
+        certs = settled(model, us.Row(graph(), [0]), us.Flip(beta=0.8), 200)
+        with pytest.raises(InputError, match="other targets"):
+            attack(model, us.Row(graph(), [1]), certs)
+
+
+class TestSearch:
+    def test_projection_is_the_nearest_point(self):
+        weight = torch.tensor([0.9, 0.8, -0.3, 2.0])
+        near = project(weight, 1.5)
+        assert near.sum().item() == pytest.approx(1.5, abs=1e-5)
+        assert near.min() >= 0
+        assert near.max() <= 1
+        grid = torch.cartesian_prod(*[torch.linspace(0, 1, 11)] * 4)
+        feasible = grid[grid.sum(dim=1) <= 1.5]
+        assert (near - weight).norm() <= (feasible - weight).norm(dim=1).min() + 1e-5
+        assert torch.equal(project(torch.tensor([0.2, 0.1]), 1.0), torch.tensor([0.2, 0.1]))
+
+    @pytest.mark.parametrize("kind", sorted(KINDS))
+    @pytest.mark.parametrize("budget", [1, 3, 11])
+    def test_proposals_are_distinct_free_entries_within_the_budget(self, kind, budget):
+        question = Question(Net(SAGEConv, SAGEConv).eval(), us.Row(graph(), [5]), NOISES[0])
+        free = torch.tensor([v for v in range(12) if v != 5])
+        random = torch.Generator().manual_seed(0)
+        field = Field(
+            Scorers(question).of(0),
+            question.threat.clean(0),
+            free,
+            1,
+            NOISES[0],
+            Stream(0, "train"),
+            5,
+            random,
+        )
+        entries = KINDS[kind](field, budget).tolist()
+        assert len(entries) == len(set(entries)) == budget
+        assert 5 not in entries
