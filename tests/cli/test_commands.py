@@ -22,7 +22,7 @@ def test_certify_prints_a_table_a_curve_and_the_weakest(call, own):
     code, out, err = call("certify", *own, "--report", "r.html")
     assert code == 0
     for words in (
-        "provably keep",
+        "provably",
         "certified accuracy",
         "attack size k",
         "The weakest nodes",

@@ -14,16 +14,29 @@ def certify(counts, truth=None, kind="row", **about):
 SURE, SPLIT = [10_000, 0], [5_000, 5_000]
 
 
-def test_headline_counts_what_is_proven():
+def test_headline_counts_what_is_proven_and_right():
     summary = certify([SURE, SURE, SURE, SPLIT], truth=[0, 0, 1, 0])
-    assert headline(summary).startswith("3 of 4 nodes provably keep their answer")
+    assert headline(summary).startswith("2 of 4 nodes provably keep their right answer")
     assert f"up to {summary.certs.size[0]} of the node's links" in headline(summary)
-    assert verdict(summary).startswith("2 of them are right.")
+    assert verdict(summary).startswith("The other 2: 1 as well proven but wrong, 1 without an answer.")
+
+
+def test_headline_without_truth_counts_what_is_proven():
+    assert headline(certify([SURE, SURE, SURE, SPLIT])).startswith("3 of 4 nodes provably keep their answer")
 
 
 def test_headline_when_nothing_is_proven():
     assert headline(certify([SPLIT, SPLIT])).startswith("Nothing can be promised: the votes prove no label")
-    assert headline(certify([[5_500, 4_500]] * 2)).startswith("Nothing can be promised yet: a single change")
+    assert "against a single change" in headline(certify([[5_500, 4_500]] * 2))
+    assert "right answer" in headline(certify([SURE, SURE], truth=[1, 1]))
+
+
+def test_a_model_that_says_the_same_to_all_is_exposed():
+    half = [0, 1] * 10
+    assert "tells nothing apart" in verdict(certify([SURE] * 20, truth=half))
+    assert "tells nothing apart" in verdict(certify([SURE] * 20))
+    assert "tells nothing apart" not in verdict(certify([SURE, [0, 10_000]] * 10, truth=half))
+    assert "tells nothing apart" not in verdict(certify([SURE] * 20, truth=[0] * 20))
 
 
 def test_one_target_reads_like_one():

@@ -67,7 +67,7 @@ class Record:
             else _Floor(self.floor, self.floor_name or "structure-free model"),
             command=self.command,
             title=self.title,
-            names=self.names,
+            names=None if self.names == tuple(map(str, certs.targets)) else self.names,
             class_names=self.class_names,
             settings={name.capitalize(): value for name, value in self.training.items() if value is not None},
         )

@@ -1,12 +1,11 @@
 """Inline SVG charts: no script, no colour that carries meaning alone, colours from the page's own style sheet."""
 
 from html import escape
-from itertools import cycle
 
 import numpy as np
 import numpy.typing as npt
 
-from unswayed.report.summary import Summary
+from unswayed.report.summary import Summary, round_step
 from unswayed.report.words import percent, plural
 from unswayed.theory.noise import AddDelete
 
@@ -88,18 +87,10 @@ def curve(summary: Summary) -> str:
 def _size_axis(last: int) -> list[str]:
     parts = [
         _text(_x(size, last), HEIGHT - BOTTOM + 17, str(size), "tick mid")
-        for size in range(0, last + 1, _round_step(last))
+        for size in range(0, last + 1, round_step(last))
     ]
     parts.append(_text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8, "attack size k (changes)", "axis mid"))
     return parts
-
-
-def _round_step(last: int, most: int = 8) -> int:
-    """The smallest of 1, 2, 5, 10, 20 … that cuts 0..last into at most `most` pieces."""
-    step, factors = 1, cycle((2, 2.5, 2))
-    while last > most * step:
-        step = int(step * next(factors))
-    return step
 
 
 def bins(summary: Summary, most: int = 26) -> list[tuple[str, int, int]]:
@@ -150,7 +141,7 @@ def _bar(x: float, wide: float, base: int, count: int, tall: int, kind: str) -> 
 
 
 def _count_axis(tall: int) -> list[str]:
-    step = _round_step(tall, 4)
+    step = round_step(tall, 4)
     parts = []
     for count in range(0, tall + 1, step):
         y = _y(count / tall)

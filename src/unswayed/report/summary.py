@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from itertools import cycle
 from math import ceil
 from typing import Any
 
@@ -250,3 +251,11 @@ def nice_sizes(top: int, most: int = 9) -> list[int]:
     inside = [size for size in ladder if size < top] + [top]
     picked = np.linspace(0, len(inside) - 1, min(most, len(inside))).round().astype(int)
     return [inside[place] for place in picked]
+
+
+def round_step(last: int, most: int = 8) -> int:
+    """The smallest of 1, 2, 5, 10, 20 … that cuts 0..last into at most `most` pieces."""
+    step, factors = 1, cycle((2, 2.5, 2))
+    while last > most * step:
+        step = int(step * next(factors))
+    return step

@@ -4,7 +4,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from unswayed.report.summary import Summary, nice_sizes
+from unswayed.report.summary import Summary, nice_sizes, round_step
 from unswayed.report.words import confidence, headline, percent, verdict
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
@@ -83,7 +83,7 @@ def curve(summary: Summary, *, ascii_only: bool = False) -> Text:
 
 def _axis(last: int, wide: int) -> str:
     cells = [" "] * ((last + 1) * wide + 6)
-    for size in nice_sizes(last, 7):
+    for size in range(0, last + 1, round_step(last)):
         for place, digit in enumerate(str(size)):
             cells[size * wide + wide // 2 + place] = digit
     return "      " + "".join(cells).rstrip() + "  attack size k"

@@ -1,5 +1,7 @@
 """The sentences of a report: what the certificates mean, for somebody who has never heard of one."""
 
+import numpy as np
+
 from unswayed.report.summary import WORDS, Summary, noise_in_words
 
 
@@ -27,42 +29,81 @@ def attack(summary: Summary, size: int | str) -> str:
     return one if size == 1 else many.format(k=size)
 
 
+def headline_size(summary: Summary) -> int:
+    """The attack size a headline speaks of: what half of the good targets withstand, but at least 1."""
+    good = np.sort(summary.certs.size[summary.right])
+    return max(int(good[len(good) // 2]) if good.size else 1, 1)
+
+
 def headline(summary: Summary) -> str:
-    """The one sentence a manager takes away: how many decisions are proven, against what."""
-    certs, total = summary.certs, len(summary.certs)
-    size = max(summary.median, 1)
-    proven = int((certs.size >= size).sum())
-    if proven == 0:
-        if certs.abstained.all():
-            return f"Nothing can be promised: the votes prove no label for any of the {plural(total, summary.unit)}."
-        return f"Nothing can be promised yet: a single change could alter any of the {plural(total, summary.unit)}."
-    keep = "keeps its" if proven == 1 else "keep their"
-    return (
-        f"{proven:,} of {plural(total, summary.unit)} provably {keep} answer: "
-        f"no attacker who {attack(summary, size)} can change it."
-    )
+    """The one sentence a manager takes away: how many decisions are proven (and, where known, right), against what."""
+    total, size = len(summary.certs), headline_size(summary)
+    proven = round(float(summary.share(size)) * total)
+    answer = "answer" if summary.truth is None else "right answer"
+    if proven:
+        keep = f"keeps its {answer}" if proven == 1 else f"keep their {answer}"
+        return (
+            f"{proven:,} of {plural(total, summary.unit)} provably {keep}: "
+            f"no attacker who {attack(summary, size)} can change it."
+        )
+    if summary.certs.abstained.all():
+        return (
+            f"Nothing can be promised: the votes prove no label for any of the {plural(total, summary.unit)}."
+        )
+    return f"Nothing can be promised yet: for none of the {plural(total, summary.unit)} is a {answer} proven against a single change."
 
 
 def verdict(summary: Summary) -> str:
-    """Whether those answers are right, and whether the structure was worth having: the floor decides."""
-    total, size = len(summary.certs), max(summary.median, 1)
+    """What a headline leaves out: wrong answers, silence, a model that says the same to all, and the floor."""
+    return " ".join(part for part in (_others(summary), _monotony(summary), _floor(summary)) if part)
+
+
+def _others(summary: Summary) -> str:
+    certs, size = summary.certs, headline_size(summary)
     if summary.truth is None:
         return (
             "The true labels were not given, so this says nothing about how many of these answers are right."
         )
-    right = round(float(summary.share(size)) * total)
-    text = f"{right:,} of them {'is' if right == 1 else 'are'} right." if right else "None of them is right."
+    strong = certs.size >= size
+    rest = len(certs) - int((strong & summary.right).sum())
+    parts = [
+        (int((strong & ~summary.right).sum()), "as well proven but wrong"),
+        (int((~strong & ~certs.abstained).sum()), "proven against smaller attacks only"),
+        (int(certs.abstained.sum()), "without an answer"),
+    ]
+    told = ", ".join(f"{count:,} {words}" for count, words in parts if count)
+    return f"The other {rest:,}: {told}." if told else ""
+
+
+def _monotony(summary: Summary) -> str:
+    """A warning where the smoothed model has stopped telling targets apart, so that its robustness is worth little."""
+    given = summary.certs.label[~summary.certs.abstained]
+    if len(given) < 10:
+        return ""
+    label = int(np.bincount(given).argmax())
+    share = float((given == label).mean())
+    expected = 0.0 if summary.truth is None else float((summary.truth == label).mean())
+    if share < 0.95 or expected > 0.8:
+        return ""
+    who = "every" if share == 1 else "nearly every"
+    return (
+        f"Beware: under this noise the model gives {who} {summary.unit} the label {summary.label_name(label)}: it is steady, but "
+        "tells nothing apart. Less noise, or a model trained under noise, may help."
+    )
+
+
+def _floor(summary: Summary) -> str:
     reach = summary.beats_floor_to
     if reach is None or summary.floor is None:
-        return text
-    named = "" if summary.floor_name == "structure-free model" else f"({summary.floor_name}) "
-    floor = f"A model that never looks at the structure {named}is right on {percent(summary.floor)}, whatever the attacker does"
+        return ""
+    named = "" if summary.floor_name == "structure-free model" else f" ({summary.floor_name})"
+    floor = f"A model that never looks at the structure{named} is right on {percent(summary.floor)}, whatever the attacker does"
     if reach < 0:
-        return f"{text} {floor}: more than is proven here at any size, so under this attack the structure costs more than it brings."
+        return f"{floor}: more than is proven here at any size, so under this attack the structure costs more than it brings."
     upto = (
         "only against no change at all" if reach == 0 else f"for attacks of up to {plural(reach, 'change')}"
     )
-    return f"{text} {floor}; the certified model is better {upto}."
+    return f"{floor}; the certified model is better {upto}."
 
 
 def confidence(summary: Summary) -> str:

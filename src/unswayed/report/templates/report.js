@@ -54,7 +54,8 @@
       const sign = rising ? 1 : -1;
       rows.sort((a, b) => {
         const x = sortBy.value(a), y = sortBy.value(b);
-        return (x < y ? -1 : x > y ? 1 : 0) * sign || a - b;
+        const order = typeof x === "string" ? x.localeCompare(y, "en", {numeric: true}) : x < y ? -1 : x > y ? 1 : 0;
+        return order * sign || a - b;
       });
     }
     draw();
