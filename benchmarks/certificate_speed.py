@@ -1,0 +1,73 @@
+"""Seconds for certified sizes, beside the published direct summation over 2n + 1 regions, in the same run.
+
+python benchmarks/certificate_speed.py
+"""
+
+import argparse
+import json
+import time
+from math import comb
+
+import numpy as np
+
+from unswayed.theory import AddDelete, Flip, certified_size, grid
+
+
+def published_masses(n: int, k: int, keep: int, unit: int) -> list[tuple[int, int]]:
+    """Integer weights of the 2n + 1 regions R(m) under X and Y, each a sum over the vectors' distance w from the input."""
+    flip, regions = unit - keep, []
+    keeps = [keep**e for e in range(n + 1)]
+    flips = [flip**e for e in range(n + 1)]
+    for m in range(n, -n - 1, -1):
+        i, odd = divmod(k - m, 2)
+        x = y = 0
+        if not odd and 0 <= i <= k:
+            for w in range(i, n - k + i + 1):
+                t = comb(k, i) * comb(n - k, w - i)
+                x += t * keeps[n - w] * flips[w]
+                y += t * keeps[n - w - m] * flips[w + m]
+        regions.append((x, y))
+    return regions
+
+
+def best_of(repeats: int, call) -> float:
+    times = []
+    for _ in range(repeats):
+        begun = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - begun)
+    return min(times)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--pairs", type=int, default=1_000_000)
+    parser.add_argument("--entries", type=int, default=2707)
+    parser.add_argument("--direct-k", type=int, default=15, help="attack size of the direct summation")
+    a = parser.parse_args()
+    noise, rng = Flip(0.7), np.random.default_rng(0)
+    p_top, p_rest = rng.random((2, a.pairs))
+    million = best_of(3, lambda: certified_size(p_top, p_rest, noise, a.entries))
+    one = best_of(50, lambda: certified_size(0.999, 0.0005, noise, a.entries))
+    far = best_of(50, lambda: certified_size(0.999, 0.0005, noise, 10**9))
+    p = rng.uniform(0.5, 1, 100)
+    asymmetric = best_of(3, lambda: grid(p, 1 - p, AddDelete(0.01, 0.6), adds=20, deletes=20))
+    begun = time.perf_counter()
+    published_masses(a.entries, a.direct_k, 7, 10)
+    direct = time.perf_counter() - begun
+    result = {
+        "pairs": a.pairs,
+        "seconds_all_pairs": million,
+        "milliseconds_one_pair": one * 1e3,
+        "milliseconds_one_pair_of_1e9_entries": far * 1e3,
+        "seconds_grid_21x21_of_100": asymmetric,
+        "seconds_direct_summation_of_one_k": direct,
+        "direct_over_one_pair": direct / one,
+    }
+    print(json.dumps({key: float(f"{value:.4g}") for key, value in result.items()}))
+
+
+if __name__ == "__main__":
+    main()

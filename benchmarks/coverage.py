@@ -1,0 +1,107 @@
+"""How often a certificate's bounds are false, in simulation, against the alpha that was promised.
+
+    python benchmarks/coverage.py --repetitions 10000
+
+A certificate is false when it does not abstain and p_top exceeds the label's probability or p_rest falls short of the
+largest other outcome's. Near-ties are the hard cases: the label is chosen from the very votes that bound it.
+"""
+
+import argparse
+import json
+import time
+
+import numpy as np
+from scipy import stats
+
+from unswayed.theory import bound_votes
+
+#: Probabilities of the labels; what is missing from one gives no answer.
+LAWS = {
+    "2 classes, tie": [0.5, 0.5],
+    "2 classes, near-tie": [0.51, 0.49],
+    "2 classes, clear": [0.8, 0.2],
+    "2 classes, near-tie, no answer .2": [0.41, 0.39],
+    "3 classes, tie": [1 / 3, 1 / 3, 1 / 3],
+    "3 classes, two tied": [0.45, 0.45, 0.1],
+    "3 classes, near-tie, no answer .34": [0.34, 0.32, 0.0],
+    "3 classes, clear": [0.7, 0.2, 0.1],
+    "7 classes, tie": [1 / 7] * 7,
+    "7 classes, two tied": [0.3, 0.3, 0.1, 0.1, 0.1, 0.05, 0.05],
+    "7 classes, tie, no answer 1/8": [1 / 8] * 7,
+    "7 classes, clear": [0.6, 0.1, 0.1, 0.05, 0.05, 0.05, 0.05],
+}
+
+
+def is_false(law: np.ndarray, bounds) -> np.ndarray:
+    """Which certificates claim what is not so."""
+    outcomes = np.append(law, max(0.0, 1 - law.sum()))
+    rows = np.arange(len(bounds.label))
+    others = np.tile(outcomes, (len(rows), 1))
+    others[rows, bounds.label] = -1
+    wrong = (bounds.p_top > law[bounds.label]) | (bounds.p_rest < others.max(axis=1))
+    return wrong & (bounds.p_top > bounds.p_rest)
+
+
+def draw(law: np.ndarray, d: int, repetitions: int, rng: np.random.Generator) -> np.ndarray:
+    silent = max(0.0, 1 - law.sum())
+    return rng.multinomial(d, np.append(law, silent) / (law.sum() + silent), size=repetitions)[:, : len(law)]
+
+
+def false_rate(law, d: int, alpha: float, method: str, repetitions: int, rng: np.random.Generator) -> float:
+    law = np.asarray(law, dtype=float)
+    return float(is_false(law, bound_votes(draw(law, d, repetitions, rng), d, alpha, method)).mean())
+
+
+def family_false_rate(
+    targets: int, d: int, alpha: float, repetitions: int, rng: np.random.Generator
+) -> float:
+    """How often any of many certificates at alpha/targets is false when one noise draw serves all targets."""
+    laws = rng.dirichlet([8.0, 8.0, 4.0], size=targets)
+    laws[: targets // 2, :2] = laws[: targets // 2, :2].mean(
+        axis=1, keepdims=True
+    )  # half of the targets are tied
+    false = 0
+    for _ in range(repetitions):
+        shared = np.sort(rng.random(d))
+        edges = np.searchsorted(shared, laws.cumsum(axis=1)[:, :-1])
+        counts = np.diff(np.column_stack([np.zeros(targets, int), edges, np.full(targets, d)]), axis=1)
+        bounds = bound_votes(counts, d, alpha, family_size=targets)
+        false += any(is_false(laws[i], _row(bounds, i)).any() for i in range(targets))
+    return false / repetitions
+
+
+def _row(bounds, i: int):
+    return type(bounds)(bounds.label[i : i + 1], bounds.p_top[i : i + 1], bounds.p_rest[i : i + 1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--repetitions", type=int, default=10_000)
+    parser.add_argument("--samples", type=int, default=400)
+    parser.add_argument("--seed", type=int, default=0)
+    a = parser.parse_args()
+    rng, begun = np.random.default_rng(a.seed), time.perf_counter()
+    print(f"false certificates in {a.repetitions} repetitions of {a.samples} samples (alpha .05 | .001)")
+    worst = {}
+    for name, law in LAWS.items():
+        cells = []
+        for method in ("strict", "paper"):
+            rates = [false_rate(law, a.samples, alpha, method, a.repetitions, rng) for alpha in (0.05, 0.001)]
+            worst[method] = np.maximum(worst.get(method, 0), rates)
+            cells.append(f"{method} {rates[0]:.4f} | {rates[1]:.4f}")
+        print(f"{name:36s} {'    '.join(cells)}")
+    limits = [float(stats.binom.ppf(0.9999, a.repetitions, alpha) / a.repetitions) for alpha in (0.05, 0.001)]
+    family = family_false_rate(50, a.samples, 0.05, max(a.repetitions // 10, 100), rng)
+    summary = {
+        "worst": {m: list(map(float, r)) for m, r in worst.items()},
+        "limits": limits,
+        "family of 50 at .05": family,
+    }
+    print(json.dumps({**summary, "seconds": round(time.perf_counter() - begun, 1)}))
+    raise SystemExit(int(any(rate > limit for rate, limit in zip(worst["strict"], limits, strict=True))))
+
+
+if __name__ == "__main__":
+    main()
