@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,8 +20,11 @@ from unswayed.store import Store
 from unswayed.theory.noise import Noise
 from unswayed.votes import Votes
 
+IntArray = npt.NDArray[np.int64]
+Counted = tuple[Block, IntArray]
+
 BLOCK = 1000  # sample numbers counted, stored and resumed together
-SAVE_EVERY = 1.0  # seconds between writes of the store, at least
+SAVE_EVERY = 1.0  # seconds between writes of the store, at least; ten times as long as a write takes
 
 
 class Advance(Protocol):
@@ -53,8 +56,8 @@ def poll(
 
     `model` is a torch module `forward(x, edge_index[, batch])`, `forward(data)` or `forward(x, adj)`, a callable, or for
     `Bits` anything with `predict`. `device` defaults to the model's own. `engine` is "auto", "generic" or "fast".
-    With `store`, every counted block is kept in that folder and a later call draws only what is missing. `progress` None
-    shows a bar on a terminal only. `classes` is needed where the classifier answers labels instead of logits. `shared`
+    With `store`, every counted block is kept in that folder and a later call draws only what is missing. `progress` False
+    hides the bar, which only a terminal shows. `classes` is needed where the classifier answers labels instead of logits. `shared`
     draws one noise for all targets, which leaves each target's guarantee as it is. `purpose` separates the noise that
     trains or selects a model from the noise that certifies it. `draws` picks between two streams of the same law: "dense"
     draws every entry, "sparse" only what changes (`AllPairs(data, nodes)` with shared noise), "auto" the cheaper one.
@@ -127,6 +130,7 @@ class Ledger:
     settings: dict[str, Any]
     store: Store | None
     votes: Votes | None
+    fresh: list[Counted] = field(default_factory=list)  # counted since the votes were last joined
     redrawn: Votes | None = None  # the first part of a stored block; the store keeps the whole one
 
     def __post_init__(self) -> None:
@@ -138,37 +142,55 @@ class Ledger:
 
     def fill(self, runner: Runner, blocks: list[Block], advance: Advance) -> None:
         """Count these blocks; whatever stops it, what was counted is in the store."""
-        saved = time.monotonic()
+        due = time.monotonic() + SAVE_EVERY
         try:
             for block, counts in runner.run(self.question, blocks):
                 self.add(block, counts)
-                advance((block.stop - block.start) * len(self.question.threat))
-                if time.monotonic() - saved > SAVE_EVERY:
+                advance((block.stop - block.start) * len(counts))
+                if (now := time.monotonic()) >= due:
                     self.save()
-                    saved = time.monotonic()
+                    due = time.monotonic() + max(SAVE_EVERY, 10 * (time.monotonic() - now))
         finally:
-            if blocks:
-                self.save()
+            self.save()
 
-    def add(self, block: Block, counts: npt.NDArray[np.int64]) -> None:
-        """Join one block's counts to the votes."""
+    def add(self, block: Block, counts: IntArray) -> None:
+        """Note one block's counts; the part of a stored block that was drawn again stays out of the store."""
+        stored = self.votes
+        if stored is not None and np.any((stored.starts < block.stop) & (stored.stops > block.start)):
+            self.redrawn = self.joined([(block, counts)])
+        else:
+            self.fresh.append((block, counts))
+
+    def joined(self, counted: list[Counted]) -> Votes:
+        """Votes of these blocks alone, with everything that says what was asked."""
         threat = self.question.threat
-        fresh = Votes(
-            blocks=counts[None],
-            starts=np.array([block.start]),
-            stops=np.array([block.stop]),
+        classes = counted[0][1].shape[1]
+        blocks = np.zeros((len(counted), len(threat), classes), dtype=np.int64)
+        polled = np.zeros(blocks.shape[:2], dtype=bool)
+        for i, (block, counts) in enumerate(counted):
+            which = slice(None) if block.targets is None else list(block.targets)
+            blocks[i, which] = counts
+            polled[i, which] = True
+        return Votes(
+            blocks=blocks,
+            starts=np.array([block.start for block, _ in counted]),
+            stops=np.array([block.stop for block, _ in counted]),
             noise=self.question.noise,
             entries=threat.entries,
             ones=threat.ones,
             targets=threat.targets,
-            provenance={**self.settings, "classes": int(counts.shape[1])},
+            polled=polled,
+            provenance={**self.settings, "classes": int(classes)},
         )
-        if self.votes is None:
-            self.votes = fresh
-        elif np.any((self.votes.starts < block.stop) & (self.votes.stops > block.start)):
-            self.redrawn = fresh
-        else:
-            self.votes = self.votes + fresh
+
+    def save(self) -> None:
+        """Join what was counted to the votes and write them to the store, if there is one."""
+        if not self.fresh:
+            return
+        fresh = self.joined(self.fresh)
+        self.votes, self.fresh = (fresh if self.votes is None else self.votes + fresh), []
+        if self.store is not None:
+            self.store.save(self.votes)
 
     def first(self, samples: int) -> Votes:
         """The votes of sample numbers 0 .. samples - 1."""
@@ -185,16 +207,11 @@ class Ledger:
         )
         return (kept if self.redrawn is None else kept + self.redrawn).first(samples)
 
-    def save(self) -> None:
-        """Write the votes to the store, if there are both."""
-        if self.store is not None and self.votes is not None:
-            self.store.save(self.votes)
-
 
 @contextmanager
 def bar(progress: bool | None, answers: int) -> Iterator[Advance]:
-    """A progress bar with rate and time left on standard error; silent unless wanted or on a terminal."""
-    if not answers or progress is False or (progress is None and not sys.stderr.isatty()):
+    """A progress bar with rate and time left on standard error; silent off a terminal or where not wanted."""
+    if not answers or progress is False or not sys.stderr.isatty():
         yield lambda answers: None
         return
     from rich.console import Console

@@ -104,7 +104,7 @@ class StubbornDropout(nn.Dropout):
 
 @pytest.mark.parametrize("layer", [StubbornNorm(8), StubbornDropout(0.5)])
 def test_layers_that_stay_in_training_mode_are_refused(data, layer):
-    with pytest.raises(UnsoundModel, match="training|statistics of the batch"):
+    with pytest.raises(UnsoundModel, match=r"training|statistics of the batch"):
         engine(Node(layer), Row(data, [0]))
 
 
@@ -164,15 +164,14 @@ def test_a_module_that_mixes_its_batch_is_asked_one_graph_at_a_time(data):
     class Mixing(Pooled):
         def forward(self, x, edge_index, batch):
             out = super().forward(x, edge_index, batch)
-            return out - out.mean(dim=0, keepdim=True) + torch.arange(CLASSES) * out.std()
+            return out - out.mean(dim=0, keepdim=True) + torch.arange(CLASSES) * out.abs().max()
 
     class Norming(Node):
         def __init__(self):
             super().__init__(GraphNorm(8))
 
     for model, threat in ((Mixing(), AllPairs([data])), (Norming(), Row(data, [0]))):
-        with pytest.warns(UserWarning, match="one noisy graph at a time"), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "std\\(\\)")
+        with pytest.warns(UserWarning, match="one noisy graph at a time"):
             mixing = engine(model, threat, batch_size=50)
         assert not mixing.classifier.batched
 
