@@ -3,7 +3,8 @@
 import json
 import shlex
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
@@ -23,6 +24,17 @@ def note(words: str) -> None:
 def warn(words: str) -> None:
     """Tell what the user may want to stop for, on stderr."""
     Console(stderr=True, highlight=False).print(Text.assemble(("Warning: ", "bold yellow"), words))
+
+
+@contextmanager
+def working(what: str) -> Iterator[Callable[[int, int, str], None]]:
+    """A line on stderr that moves while something slow runs; silent unless stderr is a terminal."""
+    place = Console(stderr=True, highlight=False)
+    if not place.is_terminal:
+        yield lambda step, steps, message: None
+        return
+    with place.status(Text(what)) as line:
+        yield lambda step, steps, message: line.update(Text(f"{what}: {step} of {steps} {message}"))
 
 
 def emit(document: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from unswayed.cli.common import note, warn
+from unswayed.cli.common import note, warn, working
 from unswayed.cli.inputs import Targets, load_factory, load_weights, read_threat
 from unswayed.cli.record import WEIGHTS, Record, Sketch, read_record, write_record
 from unswayed.datasets import Dataset, Split
@@ -146,11 +146,18 @@ def _train(plan: Plan) -> Any:
     from unswayed.models.training import fit
 
     note(f"Training {plan.model} on {plan.dataset.name} ({plan.recipe}, {plan.protocol}) …")
-    noise = None if plan.recipe == "clean" else plan.noise
-    return fit(
-        plan.model, plan.dataset, plan.split, recipe=plan.recipe, noise=noise, protocol=plan.protocol, seed=plan.seed,
-        device=plan.device,
-    )  # fmt: skip
+    with working("training") as progress:
+        return fit(
+            plan.model,
+            plan.dataset,
+            plan.split,
+            recipe=plan.recipe,
+            noise=None if plan.recipe == "clean" else plan.noise,
+            protocol=plan.protocol,
+            seed=plan.seed,
+            device=plan.device,
+            progress=progress,
+        )
 
 
 def make_floor(plan: Plan) -> tuple[float, str] | None:

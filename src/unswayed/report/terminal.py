@@ -33,7 +33,7 @@ def _plain_table(title: str | None = None) -> Table:
 
 def accuracy_table(summary: Summary) -> Table:
     """Certified accuracy at a few sizes above the floor at the same sizes, and the difference."""
-    sizes = nice_sizes(summary.top)
+    sizes = nice_sizes(summary.top, 8)
     what = "certified accuracy" if summary.truth is not None else "share certified"
     table = _plain_table()
     table.add_column("attack size k", style="dim", no_wrap=True)
@@ -47,7 +47,7 @@ def accuracy_table(summary: Summary) -> Table:
         )
     if summary.floor is not None and summary.truth is not None:
         floor = summary.floor
-        table.add_row(f"floor ({summary.floor_name})", *[f"{floor:.2f}"] * len(sizes), style="yellow")
+        table.add_row("floor", *[f"{floor:.2f}"] * len(sizes), style="yellow")
         gaps = [Text(f"{share - floor:+.2f}", style="green" if share > floor else "red") for share in shares]
         table.add_row("above the floor", *gaps)
     return table

@@ -116,7 +116,7 @@ def confidence(summary: Summary) -> str:
     wrong = summary.doubtful
     if wrong == 0:
         return f"{each} all {total:,} of them hold at once."
-    return f"{each} at most {wrong:,} of the {total:,} {'is' if wrong == 1 else 'are'} wrong: the band under the curve."
+    return f"{each} at most {wrong:,} of the {total:,} {'is' if wrong == 1 else 'are'} wrong."
 
 
 def reading(summary: Summary) -> list[tuple[str, str]]:
