@@ -22,7 +22,7 @@ STIRLING = np.array([0.0] + [log(float(special.factorial(n, exact=True))) for n 
 """log n! for small n; Stirling's series takes over above."""
 
 
-def _excess(n: Floats) -> Floats:
+def excess(n: Floats) -> Floats:
     """log n! − (n log n − n + ½ log 2πn) for n ≥ 1, to 1e-14."""
     large = np.maximum(n, 16.0)
     inverse = 1 / (large * large)
@@ -70,7 +70,7 @@ def log_tail(a: Floats, b: Floats, p: Floats, q: Floats) -> tuple[Floats, Floats
     d = a + b
     left, size_left = _deviance(a, d * p)
     right, size_right = _deviance(b, d * q)
-    point = _excess(d) - _excess(a) - _excess(b) + 0.5 * np.log(d / (2 * pi * a * b)) - left - right
+    point = excess(d) - excess(a) - excess(b) + 0.5 * np.log(d / (2 * pi * a * b)) - left - right
     sums, terms = _remainder(a, b, p / q)
     error = SLACK * UNIT * (size_left + size_right + 32) + 8 * (terms + 8) * UNIT
     return point + np.log(sums), error, a / (p * sums)

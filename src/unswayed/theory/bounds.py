@@ -1,7 +1,8 @@
 """From vote counts to bounds on the two probabilities a certificate needs, rounded against the certificate.
 
-`strict` holds with confidence 1 − alpha for a label chosen from the same votes. `paper` is the published bound, proved for
-a label fixed beforehand. The votes missing from a row are a reserved outcome, "no answer": never the label, always part
+`strict` and `tight` hold with confidence 1 − alpha for a label chosen from the same votes; `tight` first tests that this
+label is the most probable one. `anytime` also holds at every number of samples. `paper` is the published bound, proved
+for a label fixed beforehand. The votes missing from a row are a reserved outcome, "no answer": never the label, always part
 of the rest.
 """
 
@@ -12,11 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unswayed.errors import InputError
+from unswayed.theory.anytime import limits
 from unswayed.theory.binomial import Floats, Ints, lower_limit, upper_limit
 from unswayed.theory.noise import Noise
+from unswayed.theory.ranking import leads
 from unswayed.theory.size import certified_size
 
-METHODS = ("strict", "paper")
+METHODS = ("strict", "paper", "tight", "anytime")
 
 
 @dataclass(frozen=True)
@@ -60,13 +63,25 @@ def _level(alpha: float, family_size: int) -> None:
         raise InputError(f"family_size must be a whole number, 1 or more, not {family_size!r}.")
 
 
-def divisor(classes: int, method: str) -> int:
-    """Among how many events `method` splits alpha: each single limit is computed at alpha over this number."""
-    if method == "strict":
-        return 2 if classes == 2 else classes + 2
-    if method == "paper":
-        return classes
-    raise InputError(f"Unknown bounds {method!r}; choose one of {', '.join(METHODS)}.")
+def divisor(classes: int, method: str) -> float:
+    """alpha over this is the level of each single limit (`tight` spends what is left on its test)."""
+    parts = {
+        "strict": classes + 2 if classes > 2 else 2,
+        "paper": classes,
+        "tight": 20 / 9 if classes > 2 else 10 / 9,
+        "anytime": classes + 1 if classes > 2 else 2,
+    }
+    if method not in parts:
+        raise InputError(f"Unknown bounds {method!r}; choose one of {', '.join(METHODS)}.")
+    return float(parts[method])
+
+
+def _leaders(votes: Ints, d: Ints) -> tuple[Ints, Ints, Ints]:
+    """The most voted label, its votes, and the votes of the strongest other outcome, no answer included."""
+    rows, label = np.arange(len(votes)), votes.argmax(axis=1)
+    others = np.column_stack([votes, d - votes.sum(axis=1)])
+    others[rows, label] = -1
+    return label, votes[rows, label], others.max(axis=1)
 
 
 def bound_votes(
@@ -74,22 +89,29 @@ def bound_votes(
 ) -> Bounds:
     """With confidence 1 − alpha/family_size for each target: p_top ≤ Pr(label) and p_rest ≥ Pr(any other outcome).
 
+    `strict` and `tight` hold for the most voted label, `paper` for a label fixed beforehand, `anytime` for any label at any
+    number of samples, however it was decided to stop.
+
     >>> bound_votes([[900, 60, 40]], 1000, alpha=0.001).p_top.round(4)
     array([0.8624])
     """
     votes, d = _checked(counts, samples)
     _level(alpha, family_size)
-    share = divisor(votes.shape[1], method) * int(family_size)
-    label = votes.argmax(axis=1)
-    rows = np.arange(len(votes))
-    p_top = lower_limit(votes[rows, label], d, float(alpha), share)
+    classes, alpha = votes.shape[1], float(alpha)
+    share = divisor(classes, method) * family_size
+    label, top, runner_up = _leaders(votes, d)
+    if method == "anytime":
+        p_top, p_rest = (limits(n, d, alpha, share, upper) for n, upper in ((top, False), (runner_up, True)))
+    else:
+        p_top, p_rest = lower_limit(top, d, alpha, share), upper_limit(runner_up, d, alpha, share)
+    if classes == 2 and method != "paper":
+        p_rest = np.ones_like(p_top)
     complement = np.where(p_top >= 0.5, 1 - p_top, np.nextafter(1 - p_top, 2.0)).clip(max=1.0)
-    if method == "strict" and votes.shape[1] == 2:
-        return Bounds(label, p_top, complement)
-    others = np.column_stack([votes, d - votes.sum(axis=1)])
-    others[rows, label] = -1
-    p_rest = upper_limit(others.max(axis=1), d, float(alpha), share)
-    return Bounds(label, p_top, np.minimum(p_rest, complement))
+    p_rest = np.minimum(p_rest, complement)
+    if method == "tight":
+        sure = leads(top, runner_up, alpha, 10 * family_size)
+        p_top, p_rest = np.where(sure, p_top, 0.0), np.where(sure, p_rest, 1.0)
+    return Bounds(label, p_top, p_rest)
 
 
 def ceiling(

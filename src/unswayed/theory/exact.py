@@ -55,8 +55,8 @@ def exact_worst_case(
     return a, b
 
 
-def decide(p_top: float, p_rest: float, law: Law, adds: int, deletes: int) -> bool:
-    """Exactly whether Pr(Y∈A) > Pr(Y∈B), by balls of rising precision and, for ties, by integers."""
+def decide(p_top: float, p_rest: float, law: Law, adds: int, deletes: int, times: int = 1) -> bool:
+    """Exactly whether times · Pr(Y∈A) > Pr(Y∈B), by balls of rising precision and, for ties, by integers."""
     import flint
 
     top = Fraction(p_top)
@@ -64,9 +64,9 @@ def decide(p_top: float, p_rest: float, law: Law, adds: int, deletes: int) -> bo
     for precision in PRECISIONS:
         with flint.ctx.workprec(precision):
             a, b = _weigh(top, rest, law, adds, deletes, precision)
-            if a > b:
+            if times * a > b:
                 return True
-            if a <= b:
+            if times * a <= b:
                 return False
     a, b = _weigh(top, rest, law, adds, deletes, None)
-    return bool(a > b)
+    return bool(times * a > b)

@@ -7,12 +7,12 @@ the rest, so the answer is exact for the floats given.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unswayed.errors import InputError
+from unswayed.theory.checks import check_count, check_counts, check_ones, check_probability, fit
 from unswayed.theory.exact import decide
 from unswayed.theory.regions import TINY, Floats, Law, Side, probabilities, table
 
@@ -22,42 +22,10 @@ Ints = NDArray[np.int64]
 SMALL = 1e-280
 
 
-def _probability(value: ArrayLike, name: str) -> Floats:
-    try:
-        array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name} must be numbers between 0 and 1.") from error
-    if not np.all((array >= 0) & (array <= 1)):  # NaN fails both
-        raise InputError(f"{name} must lie between 0 and 1, without NaN.")
-    return array
-
-
 def _pair(p_top: ArrayLike, p_rest: ArrayLike) -> tuple[Floats, Floats]:
-    top, rest = _probability(p_top, "p_top"), _probability(p_rest, "p_rest")
-    top, rest = _fit(top, rest)
+    top, rest = check_probability(p_top, "p_top"), check_probability(p_rest, "p_rest")
+    top, rest = fit(top, rest)
     return top, rest
-
-
-def _counts(value: ArrayLike, name: str) -> Ints:
-    array = np.asarray(value)
-    if not np.issubdtype(array.dtype, np.integer) or np.any(array < 0):
-        raise InputError(f"{name} must be whole numbers, 0 or more.")
-    return array.astype(np.int64)
-
-
-def _fit(*arrays: NDArray[Any]) -> tuple[NDArray[Any], ...]:
-    try:
-        return tuple(np.broadcast_arrays(*arrays))
-    except ValueError as error:
-        raise InputError(
-            f"The shapes {', '.join(str(array.shape) for array in arrays)} do not fit together."
-        ) from error
-
-
-def _count(value: object, name: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
-        raise InputError(f"{name} must be a whole number, 0 or more, not {value!r}.")
-    return int(value)
 
 
 def _mass_top(p: Floats, top: Side, bottom: Side) -> Floats:
@@ -78,31 +46,26 @@ def worst_case(
     """
     top, rest = _pair(p_top, p_rest)
     rest = np.minimum(rest, 1 - top)
-    regions = table(noise, _count(adds, "adds"), _count(deletes, "deletes"))
+    regions = table(noise, check_count(adds, "adds"), check_count(deletes, "deletes"))
     return _mass_top(top, regions.top, regions.bottom), _mass_top(rest, regions.bottom, regions.top)
 
 
-def _test(top: Floats, rest: Floats, law: Law, adds: int, deletes: int) -> Bools:
-    """Exactly which flat pairs (0 < p_rest < p_top < 1, p_rest ≤ 1 − p_top) are certified against one attack."""
+def certify_pairs(top: Floats, rest: Floats, law: Law, adds: int, deletes: int, times: int = 1) -> Bools:
+    """Exactly which flat pairs have times · Pr(Y∈A) > Pr(Y∈B) after one attack; 0 < p_top < 1, 0 < p_rest ≤ 1 − p_top."""
     regions = table(law, adds, deletes)
     error = 8 * regions.error
     b = regions.bottom.fill(rest)
-    if top.size and top.min() >= 0.5:
-        gap = 1 - regions.bottom.fill(1 - top) - b
-        margin: Any = 3 * error
+    major = top >= 0.5
+    if major.all():
+        gap, margin = times * (1 - regions.bottom.fill(1 - top)) - b, np.asarray(3 * times * error)
     else:
-        complement = 1 - top
-        low = regions.bottom.fill(complement)
-        high = regions.top.fill(top)
-        major = top >= 0.5
-        gap = np.where(major, 1 - low, high) - b
-        margin = np.where(major, 3 * error, error * (regions.top.scale(top) + b) + TINY)
+        a = np.where(major, 1 - regions.bottom.fill(1 - top), regions.top.fill(top))
+        scale = np.where(major, 2.0, regions.top.scale(top))
+        gap, margin = times * a - b, error * (times * scale + b) + TINY
     certified = gap > margin
-    unsure = np.abs(gap) <= margin
-    unsure |= np.minimum(rest, 1 - top) < SMALL
-    unsure |= top < SMALL
+    unsure = (np.abs(gap) <= margin) | (np.minimum(rest, np.minimum(top, 1 - top)) < SMALL)
     for i in np.flatnonzero(unsure):
-        certified[i] = decide(float(top[i]), float(rest[i]), law, adds, deletes)
+        certified[i] = decide(float(top[i]), float(rest[i]), law, adds, deletes, times)
     return np.asarray(certified)
 
 
@@ -125,20 +88,23 @@ def is_certified(
     array([False,  True])
     """
     top, rest = _pair(p_top, p_rest)
-    top, rest, a, d = _fit(top, rest, _counts(adds, "adds"), _counts(deletes, "deletes"))
+    top, rest, a, d = fit(top, rest, check_counts(adds, "adds"), check_counts(deletes, "deletes"))
     hopeless, free = _easy(top, rest, noise)
     result = np.array(free | (~hopeless & (a + d == 0)))
     left = ~hopeless & ~result
     for each_a, each_d in np.unique(np.stack([a[left], d[left]], axis=1), axis=0).tolist():
         here = left & (a == each_a) & (d == each_d)
-        result[here] = _test(top[here], np.minimum(rest[here], 1 - top[here]), noise, each_a, each_d)
+        result[here] = certify_pairs(top[here], np.minimum(rest[here], 1 - top[here]), noise, each_a, each_d)
     return result
 
 
+#: (indices, k) → which of them are certified against all attacks on k entries.
 Attack = Callable[[Ints, int], Bools]
+#: (indices, adds, deletes) → which of them are certified against that attack.
+SplitTest = Callable[[Ints, int, int], Bools]
 
 
-def _search(count: int, cap: int, passes: Attack) -> Ints:
+def search(count: int, cap: int, passes: Attack) -> Ints:
     """For each index below `count` the largest k ≤ cap with `passes`, which must hold at 0 and be monotone in k."""
     size = np.zeros(count, dtype=np.int64)
     active, low, k = np.arange(count), 0, 1
@@ -159,12 +125,12 @@ def _search(count: int, cap: int, passes: Attack) -> Ints:
     return size
 
 
-def _passes(top: Floats, rest: Floats, law: Law, ones: Ints | None, cap: Ints) -> Attack:
-    """Whether every feasible split adds + deletes = k is certified; with equal probabilities one split stands for all."""
+def every_split(test: SplitTest, law: Law, ones: Ints | None, cap: Ints) -> Attack:
+    """Whether every feasible split adds + deletes = k passes; with equal probabilities one split stands for all."""
     p_add, p_delete = probabilities(law)
 
     def one(index: Ints, k: int) -> Bools:
-        return _test(top[index], rest[index], law, 0, k)
+        return test(index, 0, k)
 
     def all_splits(index: Ints, k: int) -> Bools:
         good = k <= cap[index]
@@ -173,7 +139,7 @@ def _passes(top: Floats, rest: Floats, law: Law, ones: Ints | None, cap: Ints) -
             if ones is not None:
                 ask &= (k - adds <= ones[index]) & (adds <= cap[index] - ones[index])
             if ask.any():
-                good[ask] = _test(top[index[ask]], rest[index[ask]], law, adds, k - adds)
+                good[ask] = test(index[ask], adds, k - adds)
         return good
 
     return one if p_add == p_delete else all_splits
@@ -187,16 +153,11 @@ def _outside_in(k: int) -> list[int]:
     return [int(i) for i in order]
 
 
-def _ones(ones: ArrayLike | None, shape: tuple[int, ...], cap: Ints) -> Ints | None:
-    if ones is None:
-        return None
-    try:
-        array = np.broadcast_to(np.asarray(ones), shape)
-    except ValueError as error:
-        raise InputError(f"`ones` does not fit the shape {shape} of the probabilities.") from error
-    if not np.issubdtype(array.dtype, np.integer) or np.any((array < 0) | (array > cap)):
-        raise InputError("`ones` must be whole numbers between 0 and the number of entries.")
-    return array.astype(np.int64)
+def _largest(top: Floats, rest: Floats, law: Law, ones: Ints | None, cap: Ints) -> Ints:
+    def test(index: Ints, adds: int, deletes: int) -> Bools:
+        return certify_pairs(top[index], rest[index], law, adds, deletes)
+
+    return np.minimum(search(top.size, int(cap.max()), every_split(test, law, ones, cap)), cap)
 
 
 def certified_size(
@@ -212,8 +173,8 @@ def certified_size(
     array([ 4,  1, -1])
     """
     top, rest = _pair(p_top, p_rest)
-    top, rest, caps = _fit(top, rest, _counts(cap, "cap"))
-    known = _ones(ones, top.shape, caps)
+    top, rest, caps = fit(top, rest, check_counts(cap, "cap"))
+    known = check_ones(ones, top.shape, caps)
     hopeless, free = _easy(top, rest, noise)
     size = np.where(hopeless, -1, np.where(free, caps, 0)).astype(np.int64)
     left = ~hopeless & ~free
@@ -221,8 +182,7 @@ def certified_size(
         if group.any():
             t = top[group]
             r = np.minimum(rest[group], 1 - t)
-            passes = _passes(t, r, noise, None if known is None else known[group], caps[group])
-            size[group] = np.minimum(_search(t.size, int(caps[group].max()), passes), caps[group])
+            size[group] = _largest(t, r, noise, None if known is None else known[group], caps[group])
     return size
 
 
@@ -236,7 +196,7 @@ def grid(p_top: ArrayLike, p_rest: ArrayLike, noise: Law, adds: int, deletes: in
            [ True,  True,  True, False]])
     """
     top, rest = _pair(p_top, p_rest)
-    adds, deletes = _count(adds, "adds"), _count(deletes, "deletes")
+    adds, deletes = check_count(adds, "adds"), check_count(deletes, "deletes")
     if len(set(probabilities(noise))) == 1:
         sums = np.add.outer(np.arange(adds + 1), np.arange(deletes + 1))
         return np.asarray(certified_size(top, rest, noise, adds + deletes)[..., None, None] >= sums)
@@ -251,3 +211,18 @@ def grid(p_top: ArrayLike, p_rest: ArrayLike, noise: Law, adds: int, deletes: in
             if alive.any():
                 result[alive, a, d] = is_certified(top[alive], rest[alive], noise, adds=a, deletes=d)
     return result
+
+
+def best_level(sizes: ArrayLike) -> Ints:
+    """For each target (last axis) the noise level (first axis) with the largest size, the first among equals.
+
+    All levels hold together with confidence 1 − alpha when each was certified at alpha over their number, so the choice
+    may look at them; the label and the noise chosen are then part of the classifier, frozen before any attack.
+
+    >>> best_level([[3, -1, 2], [5, -1, 2]])
+    array([1, 0, 0])
+    """
+    table_of_sizes = np.asarray(sizes)
+    if table_of_sizes.ndim < 1 or not table_of_sizes.shape[0]:
+        raise InputError("Give the sizes of at least one noise level.")
+    return np.asarray(table_of_sizes.argmax(axis=0))

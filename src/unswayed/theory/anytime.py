@@ -1,0 +1,88 @@
+"""Limits that hold at every number of samples at once: look as often as you like, stop when you like.
+
+For x hits in t samples, Beta-binomial evidence over likelihood, M_t(p) = B(a+x, a+t−x) / (B(a, a) pˣ(1−p)ᵗ⁻ˣ), is a
+non-negative martingale of mean 1 when p is the truth, so with probability 1 − level it never reaches 1/level (Ville).
+The limits are the ends of {p : M_t(p) < 1/level}, rounded outward; both hold together, for all t, at that one level.
+"""
+
+from math import log, pi
+
+import numpy as np
+from scipy import special
+
+from unswayed.theory.binomial import SLACK, UNIT, Floats, Ints, excess
+
+#: The mixture's parameter. Small: probabilities near 0 and 1 are where certificates live.
+PRIOR = 0.1
+
+
+def _stirling(x: Floats, a: float) -> Floats:
+    """(x+a−½) log(x+a) − x log x, without cancellation."""
+    near = np.where(x > 0, x * np.log1p(a / np.maximum(x, 1.0)), 0.0)
+    return np.asarray(near + (a - 0.5) * np.log(x + a))
+
+
+def _gamma_excess(z: Floats) -> Floats:
+    """log Γ(z) − ((z−½) log z − z + ½ log 2π) for z > 0."""
+    small = np.minimum(z, 16.0)
+    direct = special.gammaln(small) - ((small - 0.5) * np.log(small) - small + 0.5 * log(2 * pi))
+    return np.where(z > 16, excess(np.maximum(z, 17.0)), direct)
+
+
+def _evidence(x: Floats, y: Floats) -> Floats:
+    """log of B(a+x, a+y)/B(a, a) over the largest likelihood."""
+    t, a = x + y, PRIOR
+    parts = _stirling(x, a) + _stirling(y, a) - _stirling(t, 2 * a)
+    rest = _gamma_excess(x + a) + _gamma_excess(y + a) - _gamma_excess(t + 2 * a)
+    return np.asarray(parts + rest + 0.5 * log(2 * pi) - special.betaln(a, a))
+
+
+def log_martingale(x: Floats, y: Floats, p: Floats, q: Floats) -> tuple[Floats, Floats]:
+    """log M(p) after x hits and y misses, with q = 1 − p, and a bound on its error."""
+    t = x + y
+    left, right = x - t * p, y - t * q
+    main = special.xlog1py(x, left / (t * p)), special.xlog1py(y, right / (t * q))
+    size = np.abs(main[0]) + np.abs(main[1]) + np.abs(left) + np.abs(right)
+    value = main[0] + main[1] - left - right + _evidence(x, y)
+    return np.asarray(value), np.asarray(SLACK * UNIT * (size + 64))
+
+
+def _limit(hits: Ints, samples: Ints, log_level: float, upper: bool) -> Floats:
+    """The end of the interval on one side; 0 or 1 where nothing better is proved."""
+    x, t = hits.astype(np.float64), samples.astype(np.float64)
+    a, b = (t - x, x) if upper else (x, t - x)  # log M falls on (0, a/t) as a function of the logit of p
+    height = np.maximum(-log_level - _evidence(a, b), 1e-3)
+    share = (a + 0.5) / (t + 1)
+    logit = special.logit(share) - np.sqrt(2 * height / (t * share * (1 - share)))
+    best = np.full_like(x, 1.0 if upper else 0.0)
+    for _ in range(40):
+        p, q = special.expit(logit), special.expit(-logit)
+        limit = np.nextafter(q, 2.0).clip(max=1.0) if upper else np.nextafter(p, -1.0).clip(min=0.0)
+        inside = (limit > 0) & (limit < 1)
+        safe_p = np.where(inside, 1 - limit if upper else limit, 0.5)
+        safe_q = np.where(inside, limit if upper else 1 - limit, 0.5)
+        value, error = log_martingale(a, b, safe_p, safe_q)
+        proved = inside & (value - error >= -log_level) & (a > t * safe_p)
+        best = np.where(proved, np.minimum(best, limit) if upper else np.maximum(best, limit), best)
+        slope = np.minimum(t * safe_p - a, -1e-3)
+        step = np.where(inside, (-log_level + 2 * error - value) / slope, 0.0)
+        if np.all(
+            ~inside | (proved & (np.abs(step) <= 1e-14 * np.maximum(1, np.abs(logit)) + 4 * error / -slope))
+        ):
+            break
+        logit = logit + np.clip(step, -8, 8)
+    return best
+
+
+def limits(hits: Ints, samples: Ints, alpha: float, divisor: float, upper: bool) -> Floats:
+    """Limits on a probability that hold at all numbers of samples together with confidence 1 − alpha/divisor.
+
+    >>> limits(np.array([95]), np.array([100]), 0.05, 1, upper=False).round(3)
+    array([0.837])
+    """
+    log_level = log(alpha) - log(divisor)
+    log_level -= 8 * UNIT * abs(log_level)
+    trivial = samples if upper else 0
+    pairs, where = np.unique(np.stack([hits, samples]), axis=1, return_inverse=True)
+    result = _limit(pairs[0], pairs[1], log_level, upper)[where.reshape(hits.shape)]
+    return np.where(hits == trivial, 1.0 if upper else 0.0, result)

@@ -1,0 +1,60 @@
+"""What the theory's functions refuse, in one sentence each."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from unswayed.errors import InputError
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def check_probability(value: ArrayLike, name: str) -> Floats:
+    """The value as float64, all of it in [0, 1]."""
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must be numbers between 0 and 1.") from error
+    if not np.all((array >= 0) & (array <= 1)):  # NaN fails both
+        raise InputError(f"{name} must lie between 0 and 1, without NaN.")
+    return array
+
+
+def check_counts(value: ArrayLike, name: str) -> Ints:
+    """The value as int64, all of it 0 or more."""
+    array = np.asarray(value)
+    if not np.issubdtype(array.dtype, np.integer) or np.any(array < 0):
+        raise InputError(f"{name} must be whole numbers, 0 or more.")
+    return array.astype(np.int64)
+
+
+def check_count(value: object, name: str) -> int:
+    """One whole number, 0 or more."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+        raise InputError(f"{name} must be a whole number, 0 or more, not {value!r}.")
+    return int(value)
+
+
+def fit(*arrays: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+    """The arrays broadcast against each other."""
+    try:
+        return tuple(np.broadcast_arrays(*arrays))
+    except ValueError as error:
+        raise InputError(
+            f"The shapes {', '.join(str(array.shape) for array in arrays)} do not fit together."
+        ) from error
+
+
+def check_ones(ones: ArrayLike | None, shape: tuple[int, ...], cap: Ints) -> Ints | None:
+    """The numbers of 1-entries in the shape of the probabilities, or None where they are unknown."""
+    if ones is None:
+        return None
+    try:
+        array = np.broadcast_to(np.asarray(ones), shape)
+    except ValueError as error:
+        raise InputError(f"`ones` does not fit the shape {shape} of the probabilities.") from error
+    if not np.issubdtype(array.dtype, np.integer) or np.any((array < 0) | (array > cap)):
+        raise InputError("`ones` must be whole numbers between 0 and the number of entries.")
+    return array.astype(np.int64)
