@@ -16,6 +16,7 @@ from unswayed.runners import Block, Runner, SerialRunner
 from unswayed.sampling.digest import describe_model
 from unswayed.sampling.question import Question
 from unswayed.sampling.threat import Threat
+from unswayed.sampling.until import Rule, gaps, join, looks
 from unswayed.store import Store
 from unswayed.theory.noise import Noise
 from unswayed.votes import Votes
@@ -51,6 +52,7 @@ def poll(
     shared: bool = True,
     purpose: str = "certify",
     draws: str = "auto",
+    until: Rule | None = None,
 ) -> Votes:
     """The votes of sample numbers 0 .. samples - 1: the same for every batch size, device, runner and interruption.
 
@@ -61,6 +63,8 @@ def poll(
     draws one noise for all targets, which leaves each target's guarantee as it is. `purpose` separates the noise that
     trains or selects a model from the noise that certifies it. `draws` picks between two streams of the same law: "dense"
     draws every entry, "sparse" only what changes (`AllPairs(data, nodes)` with shared noise), "auto" the cheaper one.
+    `until` (`Target(size=…)`, `Budget(seconds=…)`, or both joined by `|`) stops before `samples`, each target as soon as the
+    rule has settled it; such votes are adaptive, and only `certify(..., bounds="anytime")` takes them.
     """
     samples = _whole(samples, "samples")
     question = Question(
@@ -76,15 +80,52 @@ def poll(
         batch_size=batch_size,
         draws=draws,
     )
-    settings = describe(question)
+    settings = describe(question) | ({} if until is None else {"adaptive": True})
     kept = Store(store) if store is not None else None
     if kept is not None:
         kept.open({**settings, "noise": noise.to_dict()})
-    ledger = Ledger(question, settings, kept, kept.votes() if kept is not None else None)
+    known = kept.votes() if kept is not None else None
+    if until is not None:
+        return _poll_until(
+            AdaptiveLedger(question, settings, kept, known),
+            runner or SerialRunner(),
+            until,
+            samples,
+            progress,
+        )
+    ledger = Ledger(question, settings, kept, known)
     todo = missing(ledger.votes, samples)
     with bar(progress, sum(block.stop - block.start for block in todo) * len(threat)) as advance:
         ledger.fill(runner or SerialRunner(), todo, advance)
     return ledger.first(samples)
+
+
+def _poll_until(
+    ledger: "AdaptiveLedger", runner: Runner, rule: Rule, samples: int, progress: bool | None
+) -> Votes:
+    """Look at the votes at fixed sample numbers and go on with the targets that the rule has not settled."""
+    if not isinstance(rule, Rule):
+        raise InputError(f"until must be Target(size=…) or Budget(seconds=…), not {rule!r}.")
+    rule, everyone = rule.begin(), np.arange(len(ledger.question.threat))
+    with bar(progress, samples * len(everyone)) as advance:
+        for start, stop in looks(samples):
+            wanted = everyone
+            if ledger.votes is not None:
+                wanted = everyone[~rule.settled(ledger.votes, samples)]
+                if rule.over() or not len(wanted):
+                    break
+            ledger.fill(runner, _pieces(gaps(ledger.votes, start, stop, wanted)), advance)
+    assert ledger.votes is not None  # the first look is always taken
+    return ledger.votes
+
+
+def _pieces(holes: list[tuple[int, int, IntArray]]) -> list[Block]:
+    """Blocks of at most `BLOCK` samples, so that several workers share a look."""
+    return [
+        Block(at, min(at + BLOCK, stop), tuple(targets.tolist()))
+        for start, stop, targets in holes
+        for at in range(start, stop, BLOCK)
+    ]
 
 
 def describe(question: Question) -> dict[str, Any]:
@@ -206,6 +247,22 @@ class Ledger:
             polled=votes.polled[keep],
         )
         return (kept if self.redrawn is None else kept + self.redrawn).first(samples)
+
+
+class AdaptiveLedger(Ledger):
+    """Votes that may have different samples for different targets; a later look can fill in what one left out."""
+
+    def add(self, block: Block, counts: IntArray) -> None:
+        """Note one block's counts."""
+        self.fresh.append((block, counts))
+
+    def save(self) -> None:
+        """Join what was counted to the votes and write them to the store, if there is one."""
+        for counted in self.fresh:
+            self.votes = join(self.votes, self.joined([counted]))
+        if self.fresh and self.store is not None and self.votes is not None:
+            self.store.save(self.votes)
+        self.fresh = []
 
 
 @contextmanager
