@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from unswayed.datasets import Dataset, Split, load, split
 from unswayed.models import build
-from unswayed.models.training import fit
-from unswayed.models.training.view import View, view
+from unswayed.models.training.keeping import seeded
+from unswayed.models.training.teacher import soft_labels
+from unswayed.models.training.view import view
 from unswayed.models.training.whole import WholeSettings, fit_whole
 from unswayed.polling import poll
 from unswayed.sampling.threat import AllPairs
@@ -69,25 +69,14 @@ def cases(seeds: int, datasets: tuple[str, ...], protocols: tuple[str, ...], ste
                     yield Case(name, per_class, seed, protocol, steps)
 
 
-def soft_labels(teacher: nn.Module, seen: View, classes: int) -> Tensor:
-    """[n, C]: the teacher's probabilities on the graph it saw, the known labels where there are any."""
-    with torch.no_grad():
-        targets: Tensor = teacher(seen.data.x, seen.data.edge_index).softmax(dim=1)
-    targets[seen.train] = functional.one_hot(seen.data.y[seen.train], classes).to(targets)
-    return targets
-
-
 def train(case: Case, dataset: Dataset, parts: Split, device: str) -> nn.Module:
-    """A student of a clean-graph GCN that has seen whole-graph noise of every level at every step."""
-    teacher = fit(
-        "gcn", dataset, parts, recipe="clean", protocol=case.protocol, seed=case.seed, device=device
-    )
+    """A student of clean-graph teachers that has seen whole-graph noise of every level."""
     seen = view(dataset, parts, case.protocol).to(device)
+    targets = soft_labels(seen, dataset.num_classes, seed=case.seed, device=device)
     student = build(case.model, dataset.num_features, dataset.num_classes, seed=case.seed).to(device)
-    targets = soft_labels(teacher, seen, dataset.num_classes)
     settings = WholeSettings(steps=case.steps)
-    torch.manual_seed(case.seed)
-    return fit_whole(student, seen, targets, case.noises, seed=case.seed, settings=settings)
+    with seeded(case.seed, device):
+        return fit_whole(student, seen, targets, case.noises, seed=case.seed, settings=settings)
 
 
 def right(model: nn.Module, dataset: Dataset, parts: Split, edges: Tensor, device: str) -> float:
