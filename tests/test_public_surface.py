@@ -8,8 +8,8 @@ import pytest
 import unswayed
 
 FIXED = {
-    "AddDelete", "AllPairs", "Bits", "Certificates", "Flip", "Pairs", "RayRunner", "Row", "SerialRunner", "Votes",
-    "__version__", "certify", "errors", "load", "plot_accuracy", "poll", "theory", "write_report",
+    "AddDelete", "AllPairs", "Bits", "Budget", "Certificates", "Flip", "Pairs", "RayRunner", "Row", "SerialRunner", "Target", "Votes",
+    "__version__", "best_of", "certify", "errors", "load", "plot_accuracy", "poll", "theory", "write_report",
 }  # fmt: skip
 HEAVY = [
     "torch",

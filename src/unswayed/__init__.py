@@ -12,12 +12,14 @@ from unswayed._version import __version__
 if TYPE_CHECKING:
     from unswayed import errors, theory
     from unswayed.certificates import Certificates, certify
+    from unswayed.choosing import best_of
     from unswayed.polling import poll
     from unswayed.report.html import write_report
     from unswayed.report.plots import plot_accuracy
     from unswayed.runners.ray import RayRunner
     from unswayed.runners.serial import SerialRunner
     from unswayed.sampling.threat import AllPairs, Bits, Pairs, Row
+    from unswayed.sampling.until import Budget, Target
     from unswayed.store import load
     from unswayed.theory.noise import AddDelete, Flip
     from unswayed.votes import Votes
@@ -27,13 +29,16 @@ _HOMES = {
     "AddDelete": "unswayed.theory.noise",
     "AllPairs": "unswayed.sampling.threat",
     "Bits": "unswayed.sampling.threat",
+    "Budget": "unswayed.sampling.until",
     "Certificates": "unswayed.certificates",
     "Flip": "unswayed.theory.noise",
     "Pairs": "unswayed.sampling.threat",
     "RayRunner": "unswayed.runners.ray",
     "Row": "unswayed.sampling.threat",
     "SerialRunner": "unswayed.runners.serial",
+    "Target": "unswayed.sampling.until",
     "Votes": "unswayed.votes",
+    "best_of": "unswayed.choosing",
     "certify": "unswayed.certificates",
     "errors": "unswayed.errors",
     "load": "unswayed.store",
@@ -47,14 +52,17 @@ __all__ = [
     "AddDelete",
     "AllPairs",
     "Bits",
+    "Budget",
     "Certificates",
     "Flip",
     "Pairs",
     "RayRunner",
     "Row",
     "SerialRunner",
+    "Target",
     "Votes",
     "__version__",
+    "best_of",
     "certify",
     "errors",
     "load",
