@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from unswayed.errors import InputError, StoreError
 from unswayed.runners import Block, Runner, SerialRunner
+from unswayed.sampling.classifier import style_of
 from unswayed.sampling.digest import describe_model
 from unswayed.sampling.question import Question
 from unswayed.sampling.threat import Threat
@@ -130,9 +131,12 @@ def _pieces(holes: list[tuple[int, int, IntArray]]) -> list[Block]:
 
 def describe(question: Question) -> dict[str, Any]:
     """What was asked, JSON-ready: votes join, and stores resume, only where this is equal."""
+    threat = question.threat.describe()
+    if style_of(question.model, question.threat) == "data":  # it may read what others never see
+        threat["constants"] = question.threat.constants()
     return {
         "model": describe_model(question.model),
-        "threat": question.threat.describe(),
+        "threat": threat,
         "seed": question.stream.seed,
         "purpose": question.purpose,
         "shared": question.shared,

@@ -47,27 +47,11 @@ class Classifier:
         self.classes = len(self.labels) if self.labels is not None else classes
         if classes is not None and self.classes != classes:
             raise InputError(f"The classifier knows {self.classes} classes, but classes={classes} was given.")
-        self.names, self.required, self.open = _parameters(model)
-        self.style = "bits" if isinstance(threat, Bits) else self._style()
+        self.names = _parameters(model)[0]
+        self.style = style_of(model, threat)
         self.per_node = getattr(threat, "nodes", None) is not None
         self.batched = True  # whether several noisy graphs may go into one call; the soundness probe decides
         self.one_by_one_form = "flat"
-
-    def _style(self) -> str:
-        if not callable(self.model):
-            raise InputError(f"The classifier must be callable, not {type(self.model).__name__}.")
-        names = self.names
-        if "edge_index" not in names:
-            if len(names) > 1 and names[1] in DENSE_NAMES:
-                return "dense"
-            if len(self.required) == 1 and names[0] != "x" and not self.open:
-                return "data"
-        missing = [name for name in self.required[2:] if name not in GIVEN]
-        if missing:
-            raise UnsoundModel(
-                f"The classifier's forward needs {', '.join(missing)}, which a noisy graph does not have."
-            )
-        return "edges"
 
     @property
     def takes_batch(self) -> bool:
@@ -197,6 +181,26 @@ class Classifier:
         finally:
             for module, mode in modes:
                 module.training = mode
+
+
+def style_of(model: Any, threat: Threat) -> str:
+    """How the classifier wants to be asked: "bits", "edges", "data" or "dense"; refused where it needs anything else."""
+    if isinstance(threat, Bits):
+        return "bits"
+    if not callable(model):
+        raise InputError(f"The classifier must be callable, not {type(model).__name__}.")
+    names, required, open_ended = _parameters(model)
+    if "edge_index" not in names:
+        if len(names) > 1 and names[1] in DENSE_NAMES:
+            return "dense"
+        if len(required) == 1 and names[0] != "x" and not open_ended:
+            return "data"
+    missing = [name for name in required[2:] if name not in GIVEN]
+    if missing:
+        raise UnsoundModel(
+            f"The classifier's forward needs {', '.join(missing)}, which a noisy graph does not have."
+        )
+    return "edges"
 
 
 def batch_of(graph: Graph, count: int, device: torch.device) -> Tensor:

@@ -43,12 +43,18 @@ class Graph:
         return torch.bincount(self.pairs.flatten(), minlength=self.num_nodes)
 
     def digest(self) -> str:
-        """sha256 of structure, features and extras: equal graphs have equal digests."""
-        parts = {"pairs": self.pairs, "loops": self.loops, "x": self.x, **self.extras}
+        """sha256 of structure and features; labels and masks, which only `forward(data)` could read, are `constants`."""
         hashed = hashlib.sha256(str(self.num_nodes).encode())
-        for name in sorted(parts):
-            if (value := parts[name]) is not None:
+        for name, value in (("pairs", self.pairs), ("loops", self.loops), ("x", self.x)):
+            if value is not None:
                 update_hash(hashed, name, value)
+        return hashed.hexdigest()
+
+    def constants(self) -> str:
+        """sha256 of the extras."""
+        hashed = hashlib.sha256()
+        for name in sorted(self.extras):
+            update_hash(hashed, name, self.extras[name])
         return hashed.hexdigest()
 
 
@@ -116,7 +122,7 @@ def _clean(num_nodes: int, edge_index: Any, **rest: Any) -> Graph:
     edges = torch.as_tensor(edge_index).cpu()
     if edges.ndim != 2 or edges.shape[0] != 2 or edges.is_floating_point():
         raise InputError(f"edge_index must hold whole numbers in shape [2, edges], not {tuple(edges.shape)}.")
-    edges = edges.long()
+    edges = edges.as_subclass(Tensor).long()
     if num_nodes < 1:
         raise InputError("The graph has no nodes.")
     if edges.numel() and (int(edges.min()) < 0 or int(edges.max()) >= num_nodes):

@@ -41,6 +41,12 @@ class Threat:
         """sha256 of each part of the content."""
         raise NotImplementedError
 
+    def constants(self) -> str:
+        """sha256 of everything else that `forward(data)` can read: labels, masks, positions."""
+        graphs = getattr(self, "graphs", None) or [getattr(self, "graph", None)]
+        joined = "".join(graph.constants() for graph in graphs if graph is not None)
+        return hashlib.sha256(joined.encode()).hexdigest()
+
     def describe(self) -> dict[str, Any]:
         """JSON-ready: kind, sizes and content hashes; equal descriptions mean the same question."""
         targets = update_digest("targets", torch.from_numpy(self.targets))
