@@ -125,7 +125,7 @@ class _Siege:
         for place, kind in enumerate(self.kinds):
             for attempt in range(self.repeats):
                 entries = KINDS[kind](self._field(target, kind, attempt), size)
-                self.attempts[target, place] += 1
+                self.attempts[target, place] += bool(len(entries))
                 if self._changed(target, entries):
                     self._note(target, kind, entries)
                     self.breaches.append(
@@ -137,7 +137,7 @@ class _Siege:
         size = int(self.certs.size[target])
         if size < 0:
             return
-        for kind in self.kinds:
+        for kind in sorted(self.kinds):  # the gradient first: what it finds bounds the dearer searches
             limit = min(int(self.certs.votes.entries[target]), most or sys.maxsize)
             if self.attacked[target] >= 0:
                 limit = min(limit, int(self.attacked[target]) - 1)

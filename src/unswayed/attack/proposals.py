@@ -1,7 +1,7 @@
 """Ways of choosing which entries to attack: at random, greedily, or along the gradient of the smoothed margin.
 
 Each returns at most `budget` entries of the target's structure vector, the most harmful first, so that a prefix is again an
-attack.
+attack; entries that seem to help the label are left out.
 """
 
 from collections.abc import Callable
@@ -65,11 +65,14 @@ def greedily(field: Field, budget: int) -> Tensor:
     """Step by step the entries whose change alone lowers the smoothed margin most, among a fresh random pool."""
     chosen = torch.empty(0, dtype=torch.int64)
     each = -(-budget // MOVES)
-    while len(chosen) < min(budget, len(field.free)):
+    for _ in range(MOVES):
         wanted = min(each, budget - len(chosen))
         pool = _pool(field, chosen, wanted)
+        if wanted < 1 or not len(pool):
+            break
         gain = _gains(field, chosen, pool)
-        chosen = torch.cat([chosen, pool[torch.argsort(gain, descending=True)[:wanted]]])
+        best = torch.argsort(gain, descending=True)[:wanted]
+        chosen = torch.cat([chosen, pool[best[gain[best] >= 0]]])
     return chosen
 
 
@@ -88,13 +91,14 @@ def _gains(field: Field, chosen: Tensor, pool: Tensor) -> Tensor:
     attacked = field.clean.clone()
     attacked[chosen] ^= True
     with torch.no_grad():
-        gains = []
+        before = field.margin(noisy(attacked, flips)).mean()
+        means = []
         for part in torch.split(pool, max(1, field.score.affordable // draws)):
             other = attacked.repeat(len(part), 1)
             other[torch.arange(len(part)), part] ^= True
             stack = torch.cat([noisy(vector, flips) for vector in other])
-            gains.append(-field.margin(stack).view(len(part), draws).mean(dim=1))
-    return torch.cat(gains)
+            means.append(field.margin(stack).view(len(part), draws).mean(dim=1))
+    return before - torch.cat(means)
 
 
 def by_gradient(field: Field, budget: int) -> Tensor:
@@ -114,8 +118,8 @@ def by_gradient(field: Field, budget: int) -> Tensor:
         weight = project(weight.detach() + 0.5 * (budget**0.5) * pull / length, budget)
         if len(block) < len(field.free) and step % 5 == 4:
             block, weight = _renew(field, block, weight)
-    rank = torch.argsort(weight + 1e-6 * torch.tanh(pull), descending=True)
-    return block[rank[:budget]]
+    rank = torch.argsort(weight + 1e-6 * torch.tanh(pull), descending=True)[:budget]
+    return block[rank[(weight[rank] > 0) | (pull[rank] >= 0)]]
 
 
 def _relaxed_margin(field: Field, block: Tensor, weight: Tensor) -> Tensor:

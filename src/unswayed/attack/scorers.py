@@ -89,7 +89,7 @@ class RowScorer:
         self.prepared, self.node = prepared, node
         layers = [step.layer for step in prepared.plan.steps if step.layer is not None]
         self.alone = not any(layer.coupled for layer in layers)
-        self.affordable = 2048 if self.alone else 256
+        self.affordable = 1024 if self.alone else 256
 
     def __call__(self, vectors: Tensor) -> Tensor:
         """[B, classes]."""
