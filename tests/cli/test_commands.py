@@ -112,6 +112,24 @@ def test_report_of_a_store_needs_neither_model_nor_data(call, own, here):
     assert '"near":{"' in page
 
 
+def test_report_of_an_unfinished_run_says_so(call, own, monkeypatch):
+    from unswayed.runners import SerialRunner
+
+    run = SerialRunner.run
+
+    def interrupted(self, question, blocks):
+        yield next(iter(run(self, question, blocks)))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(SerialRunner, "run", interrupted)
+    long = [word if word != "200" else "3000" for word in own]
+    assert call("certify", *long, "--store", "run")[0] == 130
+    code, _, err = call("report", "run")
+    assert code == 0
+    assert "1,000 of 3,000 samples" in err
+    monkeypatch.undo()
+
+
 def test_report_of_votes_made_from_python(call, here):
     (here / "run").mkdir()
     us.Votes.from_counts([[99, 1], [50, 50]], us.Flip(beta=0.7), 9).save(here / "v.npz")

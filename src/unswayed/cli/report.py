@@ -8,7 +8,7 @@ import typer
 
 from unswayed.cli import options as opt
 from unswayed.cli.certify import document, save_report
-from unswayed.cli.common import console, emit
+from unswayed.cli.common import console, emit, warn
 
 app = typer.Typer(rich_markup_mode="rich", add_completion=False)
 
@@ -40,6 +40,11 @@ def report(
     from unswayed.cli.record import open_run
 
     record, votes = open_run(store)
+    drawn = int(votes.samples.max(initial=0))
+    if drawn < record.samples:
+        warn(
+            f"The run is unfinished: {drawn:,} of {record.samples:,} samples; the same certify command goes on."
+        )
     record = replace(
         record,
         alpha=record.alpha if alpha is None else alpha,

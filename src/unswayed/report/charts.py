@@ -10,7 +10,7 @@ from unswayed.report.words import percent, plural
 from unswayed.theory.noise import AddDelete
 
 WIDTH, HEIGHT = 440, 270
-LEFT, RIGHT, TOP, BOTTOM = 46, 14, 16, 46
+LEFT, RIGHT, TOP, BOTTOM = 50, 14, 16, 46
 HATCH = (
     '<defs><pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
     '<rect width="3.4" height="6" class="ink"/></pattern></defs>'

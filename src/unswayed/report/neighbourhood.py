@@ -25,36 +25,34 @@ def pictures(data: Any, targets: npt.NDArray[np.int64]) -> dict[str, Any] | None
     return _nodes(data, targets) if getattr(data, "edge_index", None) is not None else None
 
 
+def simple_edges(edges: npt.NDArray[np.int64], nodes: int) -> npt.NDArray[np.int64]:
+    """The distinct edges without loops, sorted by source and then by target."""
+    kept = edges[:, edges[0] != edges[1]].astype(np.int64)
+    keys = np.unique(kept[0] * nodes + kept[1])
+    return np.stack([keys // nodes, keys % nodes])
+
+
 def _nodes(data: Any, targets: npt.NDArray[np.int64]) -> dict[str, Any]:
-    neighbours = _adjacency(np.asarray(data.edge_index), int(data.num_nodes))
+    count = int(data.num_nodes)
+    sources, others = simple_edges(np.asarray(data.edge_index).reshape(2, -1), count)
+    ends = np.searchsorted(sources, np.arange(count + 1))
+    first = {node: others[ends[node] : ends[node + 1]][:NEAR].tolist() for node in targets.tolist()}
+    second = [other for around in first.values() for other in around]
     near: dict[int, list[int]] = {}
     spent = 0
-    for node in _with_neighbours(targets.tolist(), neighbours):
-        if spent > BUDGET:
-            break
-        if node not in near:
-            near[node] = neighbours[node][:NEAR].tolist()
+    for node in [*first, *second]:  # a tight budget costs second rings before it costs pictures
+        if node not in near and spent < BUDGET:
+            near[node] = others[ends[node] : ends[node + 1]][:NEAR].tolist()
             spent += len(near[node]) + 2
-    seen = sorted(set(near) | {other for others in near.values() for other in others})
+    seen = sorted({*near, *(other for around in near.values() for other in around)})
     labels = getattr(data, "y", None)
-    known = np.asarray(labels).reshape(-1) if labels is not None else np.full(int(data.num_nodes), -1)
+    known = np.full(count, -1) if labels is None else np.asarray(labels).reshape(-1)
     return {
         "kind": "nodes",
-        "near": {str(node): others for node, others in near.items()},
-        "degree": {str(node): len(neighbours[node]) for node in near},
+        "near": {str(node): around for node, around in near.items()},
+        "degree": {str(node): int(ends[node + 1] - ends[node]) for node in near},
         "label": {str(node): int(known[node]) for node in seen},
     }
-
-
-def _with_neighbours(targets: list[int], neighbours: list[npt.NDArray[np.int64]]) -> list[int]:
-    """All targets first, so that a tight budget costs second rings before it costs pictures."""
-    return targets + [int(other) for node in targets for other in neighbours[node][:NEAR]]
-
-
-def _adjacency(edges: npt.NDArray[np.int64], nodes: int) -> list[npt.NDArray[np.int64]]:
-    proper = np.unique(edges[:, edges[0] != edges[1]], axis=1) if edges.size else edges.reshape(2, 0)
-    ends = np.searchsorted(proper[0], np.arange(nodes + 1))
-    return [proper[1, ends[node] : ends[node + 1]] for node in range(nodes)]
 
 
 def _graphs(graphs: Sequence[Any], targets: npt.NDArray[np.int64]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from unswayed.certificates import Certificates
 from unswayed.errors import InputError
+from unswayed.report.neighbourhood import simple_edges
 from unswayed.theory import ceiling
 from unswayed.theory.noise import Flip, Noise
 
@@ -222,16 +223,11 @@ def _fitting(certs: Certificates, values: npt.ArrayLike | None, name: str) -> In
 
 def _degrees(certs: Certificates, data: Any) -> IntArray | None:
     """Neighbours of each target node; edges of each target graph; None where no graph is known."""
-    if data is None:
+    if data is None or isinstance(data, Sequence):
         return certs.votes.ones
-    if isinstance(data, Sequence):
-        return certs.votes.ones
-    edges = np.asarray(data.edge_index)
-    if edges.size == 0:
-        return np.zeros(len(certs), np.int64)
-    proper = np.unique(edges[:, edges[0] != edges[1]], axis=1)
-    degree = np.bincount(proper[0], minlength=int(max(edges.max(), certs.targets.max())) + 1)
-    return degree[certs.targets].astype(np.int64)
+    count = max(int(data.num_nodes), int(certs.targets.max()) + 1)
+    sources, _ = simple_edges(np.asarray(data.edge_index).reshape(2, -1), count)
+    return np.bincount(sources, minlength=count)[certs.targets].astype(np.int64)
 
 
 def noise_in_words(noise: Noise) -> str:
