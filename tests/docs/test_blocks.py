@@ -22,7 +22,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted(p for p in (ROOT / "docs").rglob("*.md") if "_build" not in p.parts)]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted(p for p in (ROOT / "docs").rglob("*.md") if "_build" not in p.parts),
+]
 SAMPLES = 200  # the docs show commands at their real size; the tests need only know that they work
 FENCE = re.compile(
     r"^(?P<marks>```+|:::+)(?P<language>[^\n`]*)\n(?P<body>.*?)^(?P=marks)[ \t]*$", re.M | re.S
