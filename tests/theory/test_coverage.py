@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from unswayed.theory import bounds
+from unswayed.theory import Flip, bounds
 
 PATH = Path(__file__).parents[2] / "benchmarks" / "coverage.py"
 SPEC = importlib.util.spec_from_file_location("benchmark_coverage", PATH)
@@ -20,7 +20,7 @@ def allowed(repetitions: int, alpha: float) -> float:
     return float(stats.binom.isf(1e-6, repetitions, alpha)) / repetitions
 
 
-@pytest.mark.parametrize("method", ["strict"])
+@pytest.mark.parametrize("method", ["strict", "tight", "anytime"])
 @pytest.mark.parametrize("alpha", [0.05, 0.001])
 @pytest.mark.parametrize("law", list(coverage.LAWS))
 def test_false_certificates_are_as_rare_as_promised(law, alpha, method):
@@ -40,3 +40,23 @@ def test_the_simulation_has_power(monkeypatch):
 def test_a_family_with_shared_noise_holds_together():
     rate = coverage.family_false_rate(50, 200, 0.05, 400, np.random.default_rng(9))
     assert rate <= allowed(400, 0.05)
+
+
+@pytest.mark.parametrize("law", ["2 classes, tie", "3 classes, two tied", "7 classes, clear"])
+def test_anytime_bounds_survive_fifty_looks(law):
+    rate = coverage.looking_false_rate(
+        coverage.LAWS[law], 50, 20, 0.05, "anytime", 2000, np.random.default_rng(10)
+    )
+    assert rate <= allowed(2000, 0.05)
+
+
+def test_bounds_of_one_look_do_not_survive_fifty():
+    rate = coverage.looking_false_rate([0.5, 0.5], 50, 20, 0.05, "strict", 1000, np.random.default_rng(11))
+    assert rate > 2 * allowed(1000, 0.05)
+
+
+def test_the_best_of_several_noise_levels_holds():
+    laws = [np.array(law) for law in ([0.5, 0.5], [0.52, 0.48], [0.48, 0.52])]
+    noises = [Flip(beta) for beta in (0.6, 0.7, 0.8)]
+    rate = coverage.levels_false_rate(laws, 300, 0.05, noises, 10_000, np.random.default_rng(12))
+    assert rate <= allowed(10_000, 0.05)

@@ -26,7 +26,7 @@ def _gamma_excess(z: Floats) -> Floats:
     """log Γ(z) − ((z−½) log z − z + ½ log 2π) for z > 0."""
     small = np.minimum(z, 16.0)
     direct = special.gammaln(small) - ((small - 0.5) * np.log(small) - small + 0.5 * log(2 * pi))
-    return np.where(z > 16, excess(np.maximum(z, 17.0)), direct)
+    return np.where(z > 16, excess(np.maximum(z, 16.0)), direct)
 
 
 def _evidence(x: Floats, y: Floats) -> Floats:
@@ -66,9 +66,8 @@ def _limit(hits: Ints, samples: Ints, log_level: float, upper: bool) -> Floats:
         best = np.where(proved, np.minimum(best, limit) if upper else np.maximum(best, limit), best)
         slope = np.minimum(t * safe_p - a, -1e-3)
         step = np.where(inside, (-log_level + 2 * error - value) / slope, 0.0)
-        if np.all(
-            ~inside | (proved & (np.abs(step) <= 1e-14 * np.maximum(1, np.abs(logit)) + 4 * error / -slope))
-        ):
+        near = 4 * error / -slope + 8 * UNIT * (1 + np.abs(logit) + limit / (safe_p * safe_q))
+        if np.all(~inside | (proved & (np.abs(step) <= near))):
             break
         logit = logit + np.clip(step, -8, 8)
     return best
@@ -82,7 +81,8 @@ def limits(hits: Ints, samples: Ints, alpha: float, divisor: float, upper: bool)
     """
     log_level = log(alpha) - log(divisor)
     log_level -= 8 * UNIT * abs(log_level)
-    trivial = samples if upper else 0
     pairs, where = np.unique(np.stack([hits, samples]), axis=1, return_inverse=True)
-    result = _limit(pairs[0], pairs[1], log_level, upper)[where.reshape(hits.shape)]
-    return np.where(hits == trivial, 1.0 if upper else 0.0, result)
+    result = np.full(pairs.shape[1], 1.0 if upper else 0.0)
+    inner = pairs[0] < pairs[1] if upper else pairs[0] > 0
+    result[inner] = _limit(pairs[0][inner], pairs[1][inner], log_level, upper)
+    return np.asarray(result[where.reshape(hits.shape)])
