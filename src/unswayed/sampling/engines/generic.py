@@ -162,7 +162,9 @@ class GenericEngine:
         drawn, cost = len(flips[0]), layout.size(self.question)
         if self.budget is None:
             if drawn <= UNTIMED:
-                return 8 if self.device.type == "cpu" else 64
+                width = 1 if layout.graph.x is None else layout.graph.x[0].numel()
+                few, room = (8, 2**27) if self.device.type == "cpu" else (64, 2**31)
+                return max(1, min(few, int(room / (cost * width))))  # messages as wide as the features must fit
             best = fastest(lambda size: self._time(layout, part(flips, 0, size), nodes), self.device, drawn)
             self.budget = best * cost
         return max(1, min(drawn, int(self.budget / cost)))
