@@ -90,7 +90,7 @@ def certify_words(
     plan = make_plan(words, store)
     threat = make_threat(plan, want)
     model = make_model(plan)
-    record = make_record(plan, command_of(words, store), make_floor(plan) if words["floor"] else None)
+    record = make_record(plan, command_of(words), make_floor(plan) if words["floor"] else None)
     note(f"Polling {len(threat)} targets, {plan.samples:,} samples each …")
     votes = run_plan(plan, threat, model, record)
     return record.certify(votes), record
@@ -142,14 +142,14 @@ def _runner(kind: str, address: str | None) -> Any:
     return RayRunner(address=address) if address is not None else RayRunner()
 
 
-def command_of(words: dict[str, Any], store: Path | None) -> str:
+def command_of(words: dict[str, Any]) -> str:
     """The command that does this run again, without what is at its default or does not change the result."""
     shown = {name: value for name, value in words.items() if name not in WITHOUT_EFFECT}
     if shown["beta"] is None and shown["p_add"] is None:
         shown["beta"] = 0.7
     always = ("model", "samples", "alpha", "seed")  # defaults may change between versions
     pairs = [(name, value) for name, value in shown.items() if name in always or value != ASKED[name]]
-    return command_line("certify", [*pairs, ("store", store)])
+    return command_line("certify", pairs)
 
 
 def present(record: "Record", certs: "Certificates", *, report: Path | None, as_json: bool) -> None:

@@ -78,7 +78,7 @@ def frontier(
     noises = read_sweep(betas, p_adds, p_deletes)
     points, height = _sweep(words, noises, count, floor)
     best = recommend(points, want_size)
-    command = command_of({**words, "nodes": "test", **_noise_words(points[best].noise)}, None)
+    command = command_of({**words, "nodes": "test", **_noise_words(points[best].noise)})
     if as_json:
         rows = [{**point.to_dict(), "recommended": place == best} for place, point in enumerate(points)]
         emit({"want_size": want_size, "floor": height, "rows": rows, "command": command})

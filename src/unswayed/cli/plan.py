@@ -1,6 +1,8 @@
 """One run from start to end: what the command line asked, the model, the floor, the votes."""
 
+import sys
 from collections.abc import Mapping
+from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
 from traceback import extract_tb
@@ -233,7 +235,8 @@ def run_plan(plan: Plan, threat: Threat, model: Any, record: Record | None) -> V
 def _ask(plan: Plan, *question: Any, **settings: Any) -> Votes:
     """Poll; an error that the user's own model file raised is theirs to mend, and says so."""
     try:
-        return poll(*question, **settings)
+        with redirect_stdout(sys.stderr):  # models print and Ray announces deaths; stdout is for the result
+            return poll(*question, **settings)
     except UnswayedError:
         raise
     except Exception as error:

@@ -140,10 +140,15 @@ def settings(summary: Summary) -> dict[str, str]:
     }
     found.update(summary.settings)
     for name, value in votes.provenance.items():
-        words = json.dumps(value, ensure_ascii=False) if isinstance(value, Mapping | list) else str(value)
-        found.setdefault(f"Provenance: {name}", words)
+        found.setdefault(f"Provenance: {name}", _in_words(value))
     found["Made by"] = f"unswayed {__version__}"
     return found
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_in_words(part)}" for name, part in value.items())
+    return json.dumps(value) if isinstance(value, list) else str(value)
 
 
 def _definitions(items: Iterable[tuple[str, str]]) -> str:
