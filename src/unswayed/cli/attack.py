@@ -1,0 +1,173 @@
+"""`unswayed attack`: try to break what is certified, and bound from above what is not."""
+
+import sys
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from unswayed.cli import options as opt
+from unswayed.cli.certify import document, make_plan, words_of
+from unswayed.cli.common import command_line, console, emit, note
+
+if TYPE_CHECKING:
+    from unswayed.attack import Attacks
+    from unswayed.cli.record import Record
+    from unswayed.report.summary import Summary
+
+app = typer.Typer(rich_markup_mode="rich", add_completion=False)
+
+EXAMPLES = """
+[bold]Examples[/bold]
+
+  unswayed attack --dataset cora --model sage --nodes 3,17,42 --report attacked.html
+
+  unswayed attack --dataset mutag --model gin --kind gradient --attempts 20 --no-beyond
+"""
+PANEL = "The attack"
+
+
+class Kind(StrEnum):
+    """How entries to change are chosen."""
+
+    RANDOM = "random"
+    GREEDY = "greedy"
+    GRADIENT = "gradient"
+
+
+@app.command(epilog=EXAMPLES)
+def attack(
+    dataset: opt.Dataset = None,
+    edges: opt.Edges = None,
+    features: opt.Features = None,
+    labels: opt.Labels = None,
+    nodes: opt.Nodes = "test",
+    threat: opt.Threat = None,
+    model: opt.Model = "gcn",
+    weights: opt.Weights = None,
+    recipe: opt.RecipeOption = opt.Recipe.CLEAN,
+    protocol: opt.ProtocolOption = opt.Protocol.TRANSDUCTIVE,
+    kind: Annotated[
+        list[Kind] | None,
+        typer.Option(
+            help="random, greedy or gradient; may be given several times. \\[default: all]",
+            rich_help_panel=PANEL,
+        ),
+    ] = None,
+    attempts: Annotated[
+        int, typer.Option(help="Attacks of each kind within the certified size.", rich_help_panel=PANEL)
+    ] = 5,
+    beyond: Annotated[
+        bool,
+        typer.Option(help="Also look for the smallest larger attack that succeeds.", rich_help_panel=PANEL),
+    ] = True,
+    most: Annotated[
+        int | None, typer.Option(help="Largest attack to try; by default all entries.", rich_help_panel=PANEL)
+    ] = None,
+    judge_samples: Annotated[
+        int, typer.Option(help="Noisy copies behind each verdict, at most.", rich_help_panel=PANEL)
+    ] = 10_000,
+    beta: opt.Beta = None,
+    p_add: opt.PAdd = None,
+    p_delete: opt.PDelete = None,
+    samples: opt.Samples = 10_000,
+    alpha: opt.Alpha = 0.001,
+    bounds: opt.Bounds = opt.BoundsKind.STRICT,
+    seed: opt.Seed = 0,
+    store: opt.Store = None,
+    report: opt.Report = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Search for attacks on the smoothed model: none may succeed within K, and one beyond K bounds the truth from above.
+
+    Exits with 1 if an attack within a certified size succeeds: then a certificate is wrong.
+    """
+    words = words_of(locals())
+    chosen = [str(each) for each in kind] if kind else [str(each) for each in Kind]
+    settings = {"attempts": attempts, "beyond": beyond, "most": most, "samples": judge_samples, "seed": seed}
+    found, record = attack_words(words, store, kinds=chosen, **settings)
+    summary = replace(record.summarise(found.certs), attacked=found.attacked)
+    if report is not None:
+        _write(summary, record, report)
+    if as_json:
+        emit({**document(record, found.certs, report), "attacks": facts(found, record)})
+    else:
+        _tell(found, record, summary.unit)
+    if not found.sound:
+        raise typer.Exit(1)
+
+
+def attack_words(words: dict[str, Any], store: Path | None, **settings: Any) -> "tuple[Attacks, Record]":
+    """Certify what the words ask for, then attack it."""
+    from unswayed.attack import attack as attack_all
+    from unswayed.cli.plan import make_model, make_record, make_threat, run_plan
+
+    plan = make_plan(words, store)
+    target = make_threat(plan, None)
+    net = make_model(plan)
+    shown = [
+        (name, words[name])
+        for name in ("dataset", "model", "beta", "p_add", "p_delete", "samples", "alpha", "seed")
+    ]
+    record = make_record(plan, command_line("attack", [*shown, ("store", store)]), None)
+    note(f"Polling {len(target)} targets, {plan.samples:,} samples each …")
+    certs = record.certify(run_plan(plan, target, net, record))
+    note(f"Attacking {int((~certs.abstained).sum())} certified targets …")
+    return attack_all(net, target, certs, progress=_progress(len(target)), **settings), record
+
+
+def _progress(total: int) -> Any:
+    if not sys.stderr.isatty():
+        return None
+    return lambda done: print(f"\r{done} of {total} targets attacked", end="", file=sys.stderr, flush=True)
+
+
+def facts(found: "Attacks", record: "Record") -> dict[str, Any]:
+    """What the attacks found, JSON-ready."""
+    name = dict(zip(found.certs.targets.tolist(), record.names, strict=True))
+    return {
+        "within": {kind: int(found.attempts[:, place].sum()) for place, kind in enumerate(found.kinds)},
+        "breaches": [
+            {"target": name[breach.target], "kind": breach.kind, "entries": list(breach.entries)}
+            for breach in found.breaches
+        ],
+        "attacked": {
+            name[target]: {"size": size, "kind": kind}
+            for target, size, kind in zip(
+                found.certs.targets.tolist(), found.attacked.tolist(), found.by, strict=True
+            )
+            if size >= 0
+        },
+    }
+
+
+def _tell(found: "Attacks", record: "Record", unit: str) -> None:
+    import numpy as np
+
+    place = console()
+    tried = ", ".join(f"{int(found.attempts[:, i].sum()):,} {kind}" for i, kind in enumerate(found.kinds))
+    verdict = (
+        "none succeeded."
+        if found.sound
+        else f"{len(found.breaches)} SUCCEEDED: a certificate is wrong; please report it."
+    )
+    place.print(f"Within the certified sizes: {tried} attacks; {verdict}")
+    hit = found.attacked >= 0
+    sure = int((~found.certs.abstained).sum())
+    place.print(f"Beyond them: an attack was found for {int(hit.sum())} of {sure} certified {unit}s.")
+    for place_of in np.flatnonzero(hit):
+        safe, broken = int(found.certs.size[place_of]), int(found.attacked[place_of])
+        place.print(
+            f"  {unit} {record.names[place_of]}: safe up to {safe} changes, broken by {broken} ({found.by[place_of]}).",
+            markup=False,
+        )
+
+
+def _write(summary: "Summary", record: "Record", path: Path) -> None:
+    from unswayed.report.html import render
+    from unswayed.votes import write_atomically
+
+    write_atomically(path, render(summary, record.graph).encode())
+    note(f"The report is in {path}.")
