@@ -172,6 +172,14 @@ def test_no_block_is_of_an_unknown_kind(path):
         )
 
 
+def test_the_reference_has_every_public_name():
+    import unswayed
+
+    text = "".join(page.read_text() for page in (ROOT / "docs" / "api").glob("*.md"))
+    documented = set(re.findall(r":: unswayed\.(\w+)", text))
+    assert set(unswayed.__all__) - {"__version__"} <= documented
+
+
 def test_the_checks_can_fail(empty_folder):
     marked = "<!-- not run: needs a cluster -->\n```sh\nray start\n```\n"
     wrong = "```python\nprint(1)\n```\n\n```text\n2\n```\n"
