@@ -103,6 +103,28 @@ def test_only_asymmetric_noise_has_a_heat_map(certs, certs_of):
     assert re.search(rf"1 added and 0 deleted: {round(100 * shares.mean())}%", page)
 
 
+def test_asymmetric_noise_tells_additions_from_deletions(certs_of):
+    certs, truth = certs_of(noise=us.AddDelete(p_add=0.01, p_delete=0.4))
+
+    def proven(spot, adds, deletes):
+        bounds = certs.p_top[spot], certs.p_rest[spot]
+        return bool(us.theory.is_certified(*bounds, certs.noise, adds=adds, deletes=deletes))
+
+    columns = embedded(render(summarise(certs, truth=truth)))["columns"]
+    place = {node: spot for spot, node in enumerate(certs.targets.tolist())}
+    for node, adds, deletes, size in zip(
+        *(columns[key] for key in ("id", "adds", "deletes", "size")), strict=True
+    ):
+        spot = place[node]
+        assert adds >= size
+        assert deletes >= size
+        if size >= 0:
+            assert proven(spot, adds, 0)
+            assert adds == 20 or not proven(spot, adds + 1, 0)
+            assert proven(spot, 0, deletes)
+            assert deletes == 20 or not proven(spot, 0, deletes + 1)
+
+
 def test_graph_targets_bring_their_own_pictures(certs_of):
     certs, truth = certs_of(targets=5, kind="all-pairs")
     graphs = [

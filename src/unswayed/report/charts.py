@@ -7,7 +7,6 @@ import numpy.typing as npt
 
 from unswayed.report.summary import Summary, round_step
 from unswayed.report.words import percent, plural
-from unswayed.theory.noise import AddDelete
 
 WIDTH, HEIGHT = 440, 270
 LEFT, RIGHT, TOP, BOTTOM = 50, 14, 16, 46
@@ -150,11 +149,11 @@ def _count_axis(tall: int) -> list[str]:
     return parts
 
 
-def heat_map(summary: Summary, most: int = 20) -> str:
+def heat_map(summary: Summary) -> str:
     """For asymmetric noise: the share proven against each number of additions and deletions. "" for other noise."""
-    if not isinstance(summary.certs.noise, AddDelete):
+    shares = _grid_shares(summary)
+    if shares is None:
         return ""
-    shares = _grid(summary, most)
     adds, deletes = shares.shape
     step = min((WIDTH - LEFT - RIGHT) / deletes, 300 / adds)
     height = round(TOP + step * adds + BOTTOM)
@@ -184,10 +183,10 @@ def _ink(share: float) -> str:
     return "tick mid on-dark" if share > 0.5 else "tick mid"
 
 
-def _grid(summary: Summary, most: int) -> npt.NDArray[np.float64]:
-    """Shares for additions × deletions, cut after the first empty row and column; each pair of bounds asked once."""
-    certs = summary.certs
-    cells = certs.grid(most, most) & summary.right[:, None, None]
-    shares = cells.mean(axis=0)
-    rows, columns = np.flatnonzero(shares[:, 0] > 0), np.flatnonzero(shares[0] > 0)
-    return np.asarray(shares[: min(len(rows) + 1, most + 1), : min(len(columns) + 1, most + 1)])
+def _grid_shares(summary: Summary) -> npt.NDArray[np.float64] | None:
+    """Shares for additions × deletions, cut after the first empty row and column."""
+    if summary.grid is None:
+        return None
+    shares = (summary.grid & summary.right[:, None, None]).mean(axis=0)
+    rows, columns = int((shares[:, 0] > 0).sum()) + 1, int((shares[0] > 0).sum()) + 1
+    return np.asarray(shares[:rows, :columns], np.float64)

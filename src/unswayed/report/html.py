@@ -17,7 +17,7 @@ from unswayed._version import __version__
 from unswayed.certificates import Certificates
 from unswayed.report import charts
 from unswayed.report.neighbourhood import pictures
-from unswayed.report.summary import Summary, noise_in_words, summarise
+from unswayed.report.summary import FURTHEST, Summary, noise_in_words, summarise
 from unswayed.report.words import attack, confidence, headline, percent, reading, verdict
 from unswayed.votes import write_atomically
 
@@ -93,6 +93,9 @@ def facts(summary: Summary, data: Any) -> dict[str, Any]:
         "top": (np.floor(certs.p_top[order] * 1e6) / 1e6).tolist(),
         "rest": (np.ceil(certs.p_rest[order] * 1e6) / 1e6).tolist(),
         "degree": None if summary.degree is None else summary.degree[order].tolist(),
+        # how far additions alone, and deletions alone, are proven
+        "adds": None if summary.grid is None else (summary.grid[order, :, 0].sum(axis=1) - 1).tolist(),
+        "deletes": None if summary.grid is None else (summary.grid[order, 0, :].sum(axis=1) - 1).tolist(),
         "attacked": None if summary.attacked is None else summary.attacked[order].tolist(),
         "won": votes.counts.max(axis=1)[order].tolist(),
         "samples": votes.samples[order].tolist(),
@@ -106,6 +109,7 @@ def facts(summary: Summary, data: Any) -> dict[str, Any]:
         "confidence": f"{100 * (1 - certs.alpha):.10g}%",
         "family": certs.family,
         "degreeName": "degree" if summary.unit == "node" else "edges",
+        "furthest": FURTHEST,
         "classes": classes,
         "columns": columns,
         "picture": pictures(data, certs.targets[order]) if not _is_list(data) else _listed(data, summary),

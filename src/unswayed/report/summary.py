@@ -15,13 +15,14 @@ from unswayed.certificates import Certificates
 from unswayed.errors import InputError
 from unswayed.report.neighbourhood import simple_edges
 from unswayed.theory import ceiling
-from unswayed.theory.noise import Flip, Noise
+from unswayed.theory.noise import AddDelete, Flip, Noise
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
 WIDEST = 120  # the largest size a curve is drawn to; beyond it nothing more can be read off
+FURTHEST = 20  # additions and deletions a grid goes to
 DOUBT = Fraction(1, 20)  # the band of a curve holds with probability 1 − this
 
 # threat kind → (what a target is called, an attack of one change, an attack of up to k changes)
@@ -132,6 +133,11 @@ class Summary:
             return None
         good = np.where(self.right, np.where(self.attacked < 0, self.top + 1, self.attacked - 1), -1)
         return np.asarray((good >= self.curve.sizes[:, None]).mean(axis=1), np.float64)
+
+    @cached_property
+    def grid(self) -> BoolArray | None:
+        """For asymmetric noise, bool[targets, adds, deletes] up to `FURTHEST` each; None for other noise."""
+        return self.certs.grid(FURTHEST, FURTHEST) if isinstance(self.certs.noise, AddDelete) else None
 
     @cached_property
     def ceiling(self) -> int:

@@ -164,6 +164,15 @@ def reading(summary: Summary) -> list[tuple[str, str]]:
             "the smoothed model must be the one that is deployed.",
         ),
     ]
+    if summary.grid is not None:
+        items.insert(
+            2,
+            (
+                "Adds and deletes",
+                "This noise treats additions and deletions differently. K counts both kinds together; these columns say how "
+                "many additions alone, or deletions alone, are proven harmless.",
+            ),
+        )
     if summary.attacked is not None:
         items.insert(
             6,

@@ -13,11 +13,14 @@
     return node;
   };
 
+  const far = n => n < 0 ? "–" : n >= facts.furthest ? `${n}+` : String(n);
   const columns = [
     {key: "id", title: facts.unit, text: name, words: !!data.name, value: i => data.name ? data.name[i] : data.id[i]},
     {key: "label", title: "label", text: i => label(data.label[i]), words: true, value: i => data.label[i]},
     {key: "truth", title: "truth", text: i => data.truth[i] < 0 ? "unknown" : label(data.truth[i]), words: true, value: i => data.truth[i]},
     {key: "size", title: "K", text: i => data.size[i] < 0 ? "–" : String(data.size[i]), value: i => data.size[i]},
+    {key: "adds", title: "adds", text: i => far(data.adds[i]), value: i => data.adds[i]},
+    {key: "deletes", title: "deletes", text: i => far(data.deletes[i]), value: i => data.deletes[i]},
     {key: "attacked", title: "attack found", text: i => data.attacked[i] < 0 ? "none" : String(data.attacked[i]),
      value: i => data.attacked[i] < 0 ? Infinity : data.attacked[i]},
     {key: "top", title: "p top", text: i => data.top[i].toFixed(4), value: i => data.top[i]},
@@ -131,9 +134,11 @@
       : `With confidence ${facts.confidence}, ${scope}, no attacker who ${attack} can move it off label ${label(data.label[i])}.`;
     const wall = facts.unit === "node" && data.degree && data.degree[i] > 0 && data.size[i] >= data.degree[i]
       ? " That covers losing every one of its links." : "";
+    const kinds = data.adds && data.size[i] >= 0
+      ? ` Additions alone are covered up to ${far(data.adds[i])}, deletions alone up to ${far(data.deletes[i])}.` : "";
     const truth = data.truth && data.truth[i] >= 0 ? (right(i) ? " The label is right." : ` The label is wrong: the truth is ${label(data.truth[i])}.`) : "";
     const found = data.attacked && data.attacked[i] >= 0 ? ` An attack with ${data.attacked[i]} changes was found.` : "";
-    return `${proof}${wall} It won ${votes}.${truth}${found}`;
+    return `${proof}${kinds}${wall} It won ${votes}.${truth}${found}`;
   }
 
   const NS = "http://www.w3.org/2000/svg";
