@@ -67,6 +67,23 @@ def test_no_covered_attack_changes_the_label(noise, n):
     assert certified > 0
 
 
+@pytest.mark.parametrize("noise", NOISES)
+def test_a_size_that_covers_all_ones_fixes_the_label_of_the_empty_input(noise):
+    """The degree wall: where K reaches the number of ones, erasing them all is a covered attack."""
+    n, rng = 8, np.random.default_rng(4)
+    laws, ones = all_laws(noise, n), np.array([bin(code).count("1") for code in range(2**n)])
+    reached = 0
+    for base in base_classifiers(rng, n, classes=3):
+        smoothed = laws @ base
+        label, ranked = smoothed.argmax(axis=1), np.sort(smoothed, axis=1)
+        top, rest = ranked[:, -1] * (1 - 1e-12), np.minimum(ranked[:, -2] * (1 + 1e-12), 1)
+        size = certified_size(top, rest, noise, cap=n, ones=ones)
+        walled = size >= ones
+        assert (label[walled] == label[0]).all()
+        reached += (walled & (ones > 0)).sum()
+    assert reached > 0
+
+
 def exact_law(noise, s) -> list[Fraction]:
     p_add, p_delete = Fraction(noise.p_add), Fraction(noise.p_delete)
     law = []

@@ -2,7 +2,7 @@
 
 from unswayed.theory.bounds import Bounds, bound_votes, ceiling
 from unswayed.theory.noise import AddDelete, Flip, Noise, noise_from_dict
-from unswayed.theory.size import best_level, certified_size, grid, is_certified, worst_case
+from unswayed.theory.size import certified_size, grid, is_certified, worst_case
 from unswayed.theory.topk import certified_topk_size
 
 __all__ = [
@@ -10,7 +10,6 @@ __all__ = [
     "Bounds",
     "Flip",
     "Noise",
-    "best_level",
     "bound_votes",
     "ceiling",
     "certified_size",

@@ -63,15 +63,15 @@ def compose(first: Floats, second: Floats) -> Floats:
     return np.convolve(first, second)
 
 
-def _binomial(trials: int, p: float) -> Floats:
-    """Binomial(trials, p) masses with relative error below (9·trials + 1)·2⁻⁵³ wherever they are above `TINY`.
+def _binomial(trials: int, p: float, q: float) -> Floats:
+    """Binomial(trials, p) masses, q = 1 − p, with relative error below (13·trials + 1)·2⁻⁵³ wherever above `TINY`.
 
-    Ratios of neighbours (4 roundings each) multiplied outward from the mode, then divided by their sum.
+    Ratios of neighbours (6 roundings each, those of p and q included) multiplied outward from the mode, over their sum.
     """
     mode = min(trials, int((trials + 1) * p))
     j = np.arange(trials, dtype=np.float64)
-    up = (trials - j[mode:]) / (j[mode:] + 1) * (p / (1 - p))
-    down = (j[:mode] + 1) / (trials - j[:mode]) * ((1 - p) / p)
+    up = (trials - j[mode:]) / (j[mode:] + 1) * (p / q)
+    down = (j[:mode] + 1) / (trials - j[:mode]) * (q / p)
     with np.errstate(under="ignore"):
         terms = np.concatenate([np.cumprod(down[::-1])[::-1], [1.0], np.cumprod(up)])
         return np.asarray(terms / terms.sum())
@@ -89,8 +89,8 @@ def masses(law: Law, adds: int = 0, deletes: int = 0) -> tuple[Floats, Floats]:
     a, d = float(p_add), float(p_delete)
     not_a, not_d = float(1 - p_add), float(1 - p_delete)
     with np.errstate(under="ignore"):
-        x = compose(_binomial(deletes, d), _binomial(adds, a))
-        y = compose(_binomial(deletes, not_a), _binomial(adds, not_d))
+        x = compose(_binomial(deletes, d, not_d), _binomial(adds, a, not_a))
+        y = compose(_binomial(deletes, not_a, a), _binomial(adds, not_d, d))
     return (x, y) if p_add + p_delete < 1 else (x[::-1], y[::-1])
 
 

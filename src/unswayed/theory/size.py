@@ -11,7 +11,6 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unswayed.errors import InputError
 from unswayed.theory.checks import check_count, check_counts, check_ones, check_probability, fit
 from unswayed.theory.exact import decide
 from unswayed.theory.regions import TINY, Floats, Law, Side, probabilities, table
@@ -211,18 +210,3 @@ def grid(p_top: ArrayLike, p_rest: ArrayLike, noise: Law, adds: int, deletes: in
             if alive.any():
                 result[alive, a, d] = is_certified(top[alive], rest[alive], noise, adds=a, deletes=d)
     return result
-
-
-def best_level(sizes: ArrayLike) -> Ints:
-    """For each target (last axis) the noise level (first axis) with the largest size, the first among equals.
-
-    All levels hold together with confidence 1 − alpha when each was certified at alpha over their number, so the choice
-    may look at them; the label and the noise chosen are then part of the classifier, frozen before any attack.
-
-    >>> best_level([[3, -1, 2], [5, -1, 2]])
-    array([1, 0, 0])
-    """
-    table_of_sizes = np.asarray(sizes)
-    if table_of_sizes.ndim < 1 or not table_of_sizes.shape[0]:
-        raise InputError("Give the sizes of at least one noise level.")
-    return np.asarray(table_of_sizes.argmax(axis=0))
