@@ -3,7 +3,7 @@
 from unswayed import __version__
 
 project = "unswayed"
-author = "The unswayed developers"
+author = project_copyright = "The unswayed developers"
 release = version = __version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx.ext.napoleon"]
@@ -14,7 +14,9 @@ exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = "unswayed"
 html_static_path: list[str] = []
-autodoc_typehints = "description"
+autodoc_typehints = "none"  # numpy spells array types at length; the docstrings say shapes
+python_maximum_signature_line_length = 90
+default_role = "code"  # single backticks in docstrings are code
 autodoc_member_order = "bysource"
 nitpicky = False
 suppress_warnings = ["myst.header"]
