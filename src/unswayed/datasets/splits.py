@@ -23,7 +23,7 @@ class Split:
 
     def __post_init__(self) -> None:
         everything = torch.cat([self.train, self.val, self.test])
-        if len(everything.unique()) != len(everything):
+        if len(set(everything.tolist())) != len(everything):
             raise InputError("train, val and test overlap: a target may belong to one part only.")
         if not (len(self.train) and len(self.val) and len(self.test)):
             raise InputError("train, val and test must each hold at least one target.")

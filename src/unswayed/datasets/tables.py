@@ -1,5 +1,6 @@
 """The user's own graph from three files: every mistake in them is one sentence that names the file."""
 
+import zipfile
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 MAX_FILE = 2**31  # bytes of one CSV file
 MAX_VALUES = 2**31  # numbers in the feature table
+MAX_UNPACKED = 2**33  # bytes of an .npz file once unpacked
 MAX_CLASSES = 10_000
 PARTS = ("train", "val", "test")
 
@@ -117,6 +119,9 @@ def _csv_features(path: Path) -> tuple[tuple[str, ...], np.ndarray]:
 def _npz_features(path: Path) -> tuple[tuple[str, ...], np.ndarray]:
     _check_size(path)
     try:
+        with zipfile.ZipFile(path) as packed:
+            if sum(item.file_size for item in packed.infolist()) > MAX_UNPACKED:
+                raise InputError(f"{path} unpacks to more than {MAX_UNPACKED // 2**30} GB.")
         with np.load(path, allow_pickle=False) as archive:
             parts = {name: archive[name] for name in archive.files}
         values = _dense(parts)
@@ -145,6 +150,7 @@ def _dense(parts: dict[str, Any]) -> np.ndarray:
             f"A feature table of {rows} by {columns} is too large; keep the most useful columns."
         )
     matrix = sparse.csr_matrix((parts["data"], parts["indices"], parts["indptr"]), shape=(rows, columns))
+    matrix.check_format(full_check=True)  # scipy would follow an index outside the table without looking
     return np.asarray(matrix.toarray(), dtype=np.float32)
 
 

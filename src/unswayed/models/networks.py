@@ -11,6 +11,7 @@ from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv, SimpleConv, 
 
 DROPOUT = 0.5
 GRAPH_LAYERS = 5
+DEGREE_BINS = 64
 
 
 class GCN(nn.Module):
@@ -119,7 +120,7 @@ class DegreeFeatures(nn.Module):
 
     steps: Tensor
 
-    def __init__(self, bins: int = 64) -> None:
+    def __init__(self, bins: int = DEGREE_BINS) -> None:
         super().__init__()
         self.count = SimpleConv("sum")
         self.register_buffer("steps", torch.arange(bins, dtype=torch.float32), persistent=False)
@@ -131,17 +132,28 @@ class DegreeFeatures(nn.Module):
 
 
 class _GraphNetwork(nn.Module):
-    """Node states of every layer, the input among them, are summed over the graph and classified (Xu et al. 2019)."""
+    """Node states of every layer, the input among them, are summed over the graph and classified (Xu et al. 2019).
 
-    def __init__(self, num_features: int, num_classes: int, hidden: int, layers: int) -> None:
+    With `own_first` the input's readout is a perceptron and the other readouts start at zero: training begins with a
+    network that counts node features and sees no edge, and lets structure in where it helps.
+    """
+
+    def __init__(
+        self, num_features: int, num_classes: int, hidden: int, layers: int, own_first: bool = False
+    ) -> None:
         super().__init__()
         self.features: nn.Module | None = DegreeFeatures() if num_features == 0 else None
-        width = num_features or self.features.steps.numel()  # type: ignore[union-attr, operator]
+        width = num_features or DEGREE_BINS
         self.convolutions = nn.ModuleList(
             self.layer(width if i == 0 else hidden, hidden) for i in range(layers)
         )
-        widths = [width, *([hidden] * layers)]
-        self.readouts = nn.ModuleList(nn.Linear(wide, num_classes) for wide in widths)
+        later = [nn.Linear(hidden, num_classes) for _ in range(layers)]
+        own: nn.Module = nn.Linear(width, num_classes)
+        if own_first:
+            own = nn.Sequential(nn.Linear(width, 2 * hidden), nn.ReLU(), nn.Linear(2 * hidden, num_classes))
+            for readout in later:
+                nn.init.zeros_(readout.weight)
+        self.readouts = nn.ModuleList([own, *later])
 
     def layer(self, wide: int, hidden: int) -> nn.Module:
         """One message-passing layer from `wide` to `hidden` channels."""
@@ -174,15 +186,17 @@ class GIN(_GraphNetwork):
         hidden: int = 32,
         layers: int = GRAPH_LAYERS,
         norm: str = "batch",
+        own_first: bool = False,
     ) -> None:
         self._norm = {"batch": nn.BatchNorm1d, "layer": nn.LayerNorm}[norm]
-        super().__init__(num_features, num_classes, hidden, layers)
+        super().__init__(num_features, num_classes, hidden, layers, own_first)
         self.norms = nn.ModuleList(self._norm(hidden) for _ in range(layers))
 
     def layer(self, wide: int, hidden: int) -> nn.Module:
         """A GIN convolution with a two-layer perceptron."""
         steps = nn.Linear(wide, hidden), self._norm(hidden), nn.ReLU(), nn.Linear(hidden, hidden)
-        return GINConv(nn.Sequential(*steps))
+        layer: nn.Module = GINConv(nn.Sequential(*steps))
+        return layer
 
     def norm(self, index: int, x: Tensor) -> Tensor:
         """Normalise, then rectify."""
@@ -195,7 +209,8 @@ class GraphGCN(_GraphNetwork):
 
     def layer(self, wide: int, hidden: int) -> nn.Module:
         """A symmetrically normalised convolution."""
-        return GCNConv(wide, hidden)
+        layer: nn.Module = GCNConv(wide, hidden)
+        return layer
 
 
 class DeepSets(nn.Module):
@@ -209,4 +224,18 @@ class DeepSets(nn.Module):
     def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None) -> Tensor:
         """Logits of every graph; the edges are not looked at."""
         out: Tensor = self.graph(global_add_pool(self.node(x), batch))
+        return out
+
+
+class Counts(nn.Module):
+    """A perceptron on the sum of the node features: on one-hot node labels, how often each label occurs."""
+
+    def __init__(self, num_features: int, num_classes: int, hidden: int = 64) -> None:
+        super().__init__()
+        width = max(num_features, 1)
+        self.graph = nn.Sequential(nn.Linear(width, hidden), nn.ReLU(), nn.Linear(hidden, num_classes))
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None) -> Tensor:
+        """Logits of every graph; the edges are not looked at."""
+        out: Tensor = self.graph(global_add_pool(x, batch))
         return out

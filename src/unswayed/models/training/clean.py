@@ -26,27 +26,26 @@ def fit_clean(
     seen: View,
     targets: Tensor | None = None,
     *,
+    pool: Tensor | None = None,
     settings: CleanSettings | None = None,
     progress: Progress | None = None,
 ) -> nn.Module:
     """The model after training, with the weights that did best on the validation nodes.
 
-    Without `targets` it learns the labels of the training nodes; with `targets` (soft labels [n, C]) it learns those, on
-    every node it sees.
+    Without `targets` it learns the labels of the training nodes; with `targets` (soft labels [n, C]) it learns those of
+    the `pool` nodes.
     """
     chosen = settings or CleanSettings()
     data, best = seen.data, Best()
     optimiser = torch.optim.Adam(model.parameters(), lr=chosen.lr, weight_decay=chosen.weight_decay)
+    nodes = seen.train if pool is None else pool
+    wanted = data.y if targets is None else targets
     features = ThinDropout(data.x, chosen.input_dropout)
     for step in range(1, chosen.steps + 1):
         model.train()
         optimiser.zero_grad()
         logits = model(features(), data.edge_index)
-        loss = (
-            functional.cross_entropy(logits, targets)
-            if targets is not None
-            else functional.cross_entropy(logits[seen.train], data.y[seen.train])
-        )
+        loss = functional.cross_entropy(logits[nodes], wanted[nodes])
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
         if step % chosen.check_every == 0 or step == chosen.steps:

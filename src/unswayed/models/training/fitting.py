@@ -2,17 +2,24 @@
 
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
 
 from unswayed.datasets import Dataset, Split
 from unswayed.errors import InputError
 from unswayed.models.building import build
-from unswayed.models.training.clean import CleanSettings, fit_clean
+from unswayed.models.training.clean import fit_clean
+from unswayed.models.training.graphs import CLEAN, GraphSettings, fit_graphs
 from unswayed.models.training.keeping import Progress, seeded
-from unswayed.models.training.view import view
+from unswayed.models.training.noisy import fit_noisy
+from unswayed.models.training.teacher import soft_labels
+from unswayed.models.training.view import View, view
 from unswayed.theory.noise import Noise
 
 RECIPES = ("clean", "noise", "distill")
+# A GIN that must withstand noise starts from what no noise can touch; batch statistics suffer under noise.
+NOISY_GIN = {"norm": "layer", "own_first": True}
 
 
 def fit(
@@ -27,6 +34,7 @@ def fit(
     device: str = "cpu",
     progress: Progress | None = None,
     settings: Any = None,
+    teacher: Tensor | None = None,
 ) -> nn.Module:
     """A trained model in eval mode on `device`; the seed decides everything, and no test label is ever read.
 
@@ -34,6 +42,7 @@ def fit(
     learns a clean-graph teacher's soft labels under fresh noise. Under the inductive protocol the test nodes, their
     features and their edges are absent from all training. Early stopping looks at validation targets only. `progress` is
     called with (step, steps, message). On a CPU the weights are the same bit for bit; a GPU adds in varying order.
+    `teacher` gives the soft labels of every visible node where they are already known.
     """
     if recipe not in RECIPES:
         raise InputError(f"recipe must be one of {', '.join(RECIPES)}, not {recipe!r}.")
@@ -42,8 +51,52 @@ def fit(
             f"The recipe {recipe!r} trains under noise: say which with noise=, for example Flip(beta=0.7)."
         )
     if dataset.task == "graph":
-        raise NotImplementedError
+        return _fit_graph_model(model_name, dataset, split, recipe, noise, seed, device, progress, settings)
     seen = view(dataset, split, protocol).to(device)
     model = build(model_name, dataset.num_features, dataset.num_classes, seed=seed).to(device)
+    if recipe == "clean":
+        with seeded(seed, device):
+            return fit_clean(model, seen, settings=settings, progress=progress)
+    assert noise is not None
+    targets, pool = _lesson(recipe, seen, dataset.num_classes, seed, device, teacher)
     with seeded(seed, device):
-        return fit_clean(model, seen, settings=settings or CleanSettings(), progress=progress)
+        return fit_noisy(model, seen, noise, targets, pool, seed=seed, settings=settings, progress=progress)
+
+
+def _lesson(
+    recipe: str, seen: View, classes: int, seed: int, device: str, teacher: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """(soft labels, nodes to learn them on): every visible node from a teacher, or the training nodes' own labels."""
+    if recipe == "distill":
+        soft = soft_labels(seen, classes, seed=seed, device=device) if teacher is None else teacher.to(device)
+        return soft, torch.arange(len(soft), device=device)
+    labels = functional.one_hot(seen.data.y.clamp(min=0), classes).float()
+    return labels, seen.train
+
+
+def _fit_graph_model(
+    name: str,
+    dataset: Dataset,
+    split: Split,
+    recipe: str,
+    noise: Noise | None,
+    seed: int,
+    device: str,
+    progress: Progress | None,
+    settings: GraphSettings | None,
+) -> nn.Module:
+    """Graph datasets have no unlabelled pool: `distill` is refused, and test graphs are never seen by any recipe."""
+    if recipe == "distill":
+        raise InputError(
+            "The recipe 'distill' needs unlabelled nodes to learn on; for graphs use the recipe 'noise'."
+        )
+    sizes = NOISY_GIN if name == "gin" and recipe == "noise" else {}
+    model = build(name, dataset.num_features, dataset.num_classes, task="graph", seed=seed, **sizes).to(
+        device
+    )
+    chosen = settings or (CLEAN if recipe == "clean" else GraphSettings())
+    under = noise if recipe == "noise" else None
+    with seeded(seed, device):
+        return fit_graphs(
+            model, dataset, split, under, seed=seed, device=device, settings=chosen, progress=progress
+        )

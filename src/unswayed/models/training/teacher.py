@@ -1,0 +1,58 @@
+"""The teacher of `distill`: an average of clean-graph networks whose soft labels say what the graph knows of a node."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch_geometric.nn import APPNP
+
+from unswayed.models.networks import DROPOUT, GCN
+from unswayed.models.training.clean import CleanSettings, fit_clean
+from unswayed.models.training.keeping import accuracy, seeded
+from unswayed.models.training.view import View
+
+MEMBERS = 3  # networks whose answers are averaged
+
+
+class Propagation(nn.Module):
+    """A perceptron whose answers are spread over the graph by personalised PageRank (Gasteiger et al. 2019)."""
+
+    def __init__(self, num_features: int, num_classes: int, hidden: int = 64) -> None:
+        super().__init__()
+        self.first = nn.Linear(num_features, hidden)
+        self.second = nn.Linear(hidden, num_classes)
+        self.spread = APPNP(K=10, alpha=0.1)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        """Logits of every node."""
+        x = functional.dropout(self.first(x).relu(), DROPOUT, self.training)
+        out: Tensor = self.spread(self.second(x), edge_index)
+        return out
+
+
+TEACHERS: dict[str, Callable[[int, int], nn.Module]] = {
+    "gcn": lambda features, classes: GCN(features, classes, hidden=64),
+    "appnp": Propagation,
+}
+
+
+def soft_labels(seen: View, num_classes: int, *, seed: int, device: str) -> Tensor:
+    """float[n, C]: what the teacher that did best on the validation nodes says of every node it may see.
+
+    Training nodes keep their true labels.
+    """
+    settings = CleanSettings()
+    answers: dict[str, Tensor] = {}
+    for name, make in TEACHERS.items():
+        answers[name] = torch.zeros(seen.data.num_nodes, num_classes, device=device)
+        for member in range(MEMBERS):
+            with seeded(seed * MEMBERS + member, device):
+                network = fit_clean(
+                    make(seen.data.num_features, num_classes).to(device), seen, settings=settings
+                )
+            with torch.no_grad():
+                answers[name] += network(seen.data.x, seen.data.edge_index).softmax(dim=1) / MEMBERS
+    best = max(answers.values(), key=lambda soft: accuracy(soft[seen.val], seen.data.y[seen.val]))
+    best[seen.train] = functional.one_hot(seen.data.y[seen.train], num_classes).to(best.dtype)
+    return best
