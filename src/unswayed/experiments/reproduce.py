@@ -1,0 +1,114 @@
+"""Reproduce a figure: do the work that is missing, then write its rows and its curves.
+
+    python -m unswayed.experiments.reproduce figure1 figure2 --recipe faithful --seeds 5 --runs DIR --device cuda
+
+does the work alone (train and poll), on a machine where neither the command line nor the plots can be installed.
+"""
+
+import argparse
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from unswayed.errors import InputError
+from unswayed.experiments.settings import EXPERIMENTS, RECIPES, SAMPLES, panels, work
+
+Say = Callable[[str], None]
+
+
+def chosen(names: Iterable[str]) -> tuple[str, ...]:
+    """The experiments meant by these names, in order; "all" means every one."""
+    names = list(names)
+    unknown = [name for name in names if name not in (*EXPERIMENTS, "all")]
+    if unknown or not names:
+        raise InputError(
+            f"There is no experiment {unknown[0] if unknown else ''!r}; choose from {', '.join(EXPERIMENTS)} and all."
+        )
+    return tuple(name for name in EXPERIMENTS if name in names or "all" in names)
+
+
+def prepare(
+    names: Iterable[str],
+    *,
+    recipe: str,
+    seeds: int,
+    runs: Path,
+    device: str = "cpu",
+    samples: int = SAMPLES[-1],
+    datasets: Iterable[str] | None = None,
+    say: Say = print,
+) -> None:
+    """Train and poll whatever these experiments lack; what is stored is never done again."""
+    from unswayed.experiments.runs import Run
+
+    if seeds < 1 or samples < 1:
+        raise InputError("seeds and samples must be 1 or more.")
+    experiments = chosen(names)
+    command = f"unswayed reproduce {' '.join(experiments)} --recipe {recipe} --seeds {seeds}"
+    wanted = work(experiments, recipe, seeds)
+    for done, (training, betas) in enumerate(wanted.items()):
+        if datasets is None or training.dataset in datasets:
+            say(f"[{done + 1} of {len(wanted)}] {training.key}")
+            Run(training, runs, device).complete(betas, samples, command=command, say=say)
+
+
+def publish(
+    names: Iterable[str],
+    *,
+    recipe: str,
+    seeds: int,
+    runs: Path,
+    out: Path,
+    samples: int = SAMPLES[-1],
+    say: Say = print,
+) -> list[Path]:
+    """Write the rows (JSON) and curves (PNG, SVG) of these experiments from what is stored; return what was written."""
+    from unswayed.experiments.figures import draw
+    from unswayed.experiments.rows import rows_of, write_rows
+    from unswayed.experiments.runs import Run
+    from unswayed.experiments.table import write_table
+
+    written = []
+    for experiment in chosen(names):
+        if experiment == "table1":
+            written.append(write_table(out / "table1.json"))
+            continue
+        by_panel: dict[Any, list[Any]] = defaultdict(list)
+        for panel in panels(experiment, recipe):
+            for seed in range(seeds):
+                by_panel[panel] += rows_of(panel, Run(panel.training(seed), runs), samples)
+        path = out / f"{experiment}-{recipe}.json"
+        write_rows(path, [row for rows in by_panel.values() for row in rows])
+        written += [path, *draw(by_panel, out / f"{experiment}-{recipe}")]
+        say(f"{experiment}: {path}")
+    return written
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Do the work of some experiments; no certificate, no plot."""
+    parser = argparse.ArgumentParser(
+        prog="python -m unswayed.experiments.reproduce", description=main.__doc__
+    )
+    parser.add_argument("experiments", nargs="+", help=f"{', '.join(EXPERIMENTS)} or all")
+    parser.add_argument("--recipe", choices=RECIPES, default="faithful")
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--samples", type=int, default=SAMPLES[-1])
+    parser.add_argument("--runs", type=Path, required=True)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--datasets", nargs="*", default=None)
+    options = parser.parse_args(argv)
+    prepare(
+        options.experiments,
+        recipe=options.recipe,
+        seeds=options.seeds,
+        runs=options.runs,
+        device=options.device,
+        samples=options.samples,
+        datasets=options.datasets,
+        say=lambda words: print(words, flush=True),
+    )
+
+
+if __name__ == "__main__":
+    main()
