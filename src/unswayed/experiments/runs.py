@@ -118,7 +118,7 @@ def _threat(dataset: Dataset, parts: Split) -> Threat:
 
 
 def _facts(model: nn.Module, dataset: Dataset, parts: Split, about: Training, device: str) -> dict[str, Any]:
-    best = floor(dataset, parts, protocol=about.protocol, seed=about.seed)
+    best = floor(dataset, parts, protocol=about.protocol, seed=about.seed, device=device)
     truth = dataset.labels[parts.test].numpy()
     return {
         **asdict(about),
