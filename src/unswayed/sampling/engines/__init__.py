@@ -64,10 +64,11 @@ def choose(question: Question) -> Engine:
 
 def _fast_engines() -> list[type[FastEngine]]:
     """The registered fast engines; imported here, because each of them imports this module."""
+    from unswayed.sampling.engines.dense import DenseEngine
     from unswayed.sampling.engines.row_engine import RowEngine
     from unswayed.sampling.engines.whole import WholeGraphEngine
 
-    return [*FAST, RowEngine, WholeGraphEngine]
+    return [*FAST, RowEngine, DenseEngine, WholeGraphEngine]
 
 
 def _agrees(engine: Engine, generic: Engine, question: Question) -> bool:

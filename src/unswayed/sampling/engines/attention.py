@@ -121,7 +121,7 @@ class AttentionLayer(Layer):
 
     def dense(self, h: Tensor, adjacency: Tensor, loops: Tensor) -> Tensor:
         """A masked softmax over each row of the adjacency matrices."""
-        values, sender, receiver, extra = self.send(h)
+        values, sender, receiver, extra = (t.expand(len(adjacency), *t.shape[1:]) for t in self.send(h))
         score = self.score(sender[:, None], receiver[:, :, None])
         mask = adjacency + torch.diag_embed(self.loop(loops))
         weight = score.masked_fill(mask[..., None] == 0, torch.finfo(score.dtype).min).softmax(dim=2)

@@ -148,7 +148,7 @@ class SumLayer(Layer):
         """One batched product."""
         sent = self.send(h)
         weight = (loops + self.loop)[..., None]
-        total = adjacency @ sent[0] + weight * sent[0]
+        total = _gather(adjacency, sent[0]) + weight * sent[0]
         if self.mean:
             total = total / (adjacency.sum(-1, keepdim=True) + weight).clamp_min(1)
         return self.finish(self._join(total, sent))
@@ -217,7 +217,12 @@ class SymmetricGCN(Layer):
         """One batched product between two scalings."""
         z, loop = self.module.lin(h), self.loop(loops)
         root = inverse_root(adjacency.sum(-1) + loop)[..., None]
-        return self.finish(root * (adjacency @ (root * z) + loop[..., None] * root * z))
+        return self.finish(root * (_gather(adjacency, root * z) + loop[..., None] * root * z))
+
+
+def _gather(adjacency: Tensor, z: Tensor) -> Tensor:
+    """[B, N, M]; states [1, N, M] that are the same in all samples need one product only."""
+    return adjacency @ z[0] if len(z) == 1 else torch.bmm(adjacency, z)
 
 
 def inverse_root(degree: Tensor) -> Tensor:

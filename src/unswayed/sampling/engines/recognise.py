@@ -7,15 +7,16 @@ torch.fx traces the module with message-passing layers as leaves. Every other st
 import inspect
 import operator
 import types
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import torch
 import torch.nn.functional as fn
 import torch_geometric.nn as gnn
 from torch import Tensor, fx, nn
-from torch_geometric.nn.aggr import Aggregation
 
 from unswayed.errors import Unsupported
 from unswayed.sampling.engines import rowwise
@@ -25,11 +26,7 @@ POOLS: dict[Any, str] = {
     gnn.global_add_pool: "sum",
     gnn.global_mean_pool: "mean",
     gnn.global_max_pool: "max",
-    gnn.SumAggregation: "sum",
-    gnn.MeanAggregation: "mean",
-    gnn.MaxAggregation: "max",
 }
-POOL_FUNCTIONS = tuple(f for f in POOLS if isinstance(f, types.FunctionType))
 
 
 @dataclass(frozen=True)
@@ -96,12 +93,12 @@ class _Tracer(fx.Tracer):
     """Stops at message passing and at every module whose meaning `rowwise` knows."""
 
     def __init__(self) -> None:
-        super().__init__(autowrap_functions=POOL_FUNCTIONS)
+        super().__init__(autowrap_functions=tuple(POOLS))
         self._autowrap_search += [gnn, gnn.pool]
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
         """Whether the module is one step of the plan."""
-        if isinstance(m, gnn.MessagePassing | Aggregation) or rowwise.known_module(m):
+        if isinstance(m, gnn.MessagePassing) or rowwise.known_module(m):
             return True
         return m.__module__.startswith("torch.nn") and not isinstance(m, nn.Sequential)
 
@@ -121,12 +118,35 @@ def _fixed_arguments(forward: Callable[..., Any]) -> dict[str, Any]:
 
 def _trace(module: nn.Module, fixed: dict[str, Any]) -> fx.Graph:
     try:
-        return _Tracer().trace(module, concrete_args=fixed)
+        with _readouts_recorded(module):
+            return _Tracer().trace(module, concrete_args=fixed)
     except Unsupported:
         raise
     except Exception as error:  # fx raises whatever the module's own code raises when it meets a proxy
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise Unsupported(f"torch.fx cannot trace {type(module).__name__}: {reason}") from error
+
+
+@contextmanager
+def _readouts_recorded(module: nn.Module) -> Iterator[None]:
+    """While it lasts, readout functions that are attributes of a module are recorded; fx sees those in globals only."""
+    held = [(m, k, f) for m in module.modules() for k, f in vars(m).items() if _is_pool_function(f)]
+    try:
+        for owner, name, function in held:
+            object.__setattr__(owner, name, partial(_record, function))
+        yield
+    finally:
+        for owner, name, function in held:
+            object.__setattr__(owner, name, function)
+
+
+def _is_pool_function(value: Any) -> bool:
+    return isinstance(value, types.FunctionType) and value in POOLS
+
+
+def _record(function: Callable[..., Tensor], *args: Any, **kwargs: Any) -> Any:
+    proxy = next(a for a in args if isinstance(a, fx.Proxy))
+    return proxy.tracer.create_proxy("call_function", function, args, kwargs)
 
 
 class _Reader:
@@ -231,8 +251,6 @@ class _Reader:
         _refuse_hooks(module, name)
         if isinstance(module, gnn.MessagePassing):
             return self._conv(node, module, name)
-        if type(module) in POOLS:
-            return self._pool(node, POOLS[type(module)])
         states = self._states(node, node.args[:1])
         if (
             any(value is not None and self.symbol.get(value) != "batch" for value in node.args[1:])

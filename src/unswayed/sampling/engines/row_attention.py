@@ -112,9 +112,9 @@ class Attended:
 
     def _bits(self, drawn: Drawn, columns: Tensor, neighbours: Tensor) -> Tensor:
         """bool[S, columns]: whether these nodes are attached; the target is not among them."""
-        bits = drawn.from_zero[:, columns]
+        bits = drawn.from_zero.index_select(1, columns)
         where = torch.isin(columns, neighbours)
-        bits[:, where] = ~drawn.from_one[:, columns[where]]
+        bits[:, where] = ~drawn.from_one.index_select(1, columns[where])
         return bits
 
 

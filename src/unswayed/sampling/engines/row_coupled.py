@@ -19,7 +19,6 @@ from unswayed.sampling.engines.row_sums import Flips
 
 UNCHANGED = (nn.Identity, *rowwise.DROPOUTS)  # in evaluation mode
 STATES = {"cpu": 2**23, "cuda": 2**30}  # numbers of P held at a time
-CHUNK = 2**18  # numbers compared at a time on a CPU
 
 
 def coupling(plan: Plan) -> str:
@@ -74,17 +73,15 @@ class Coupled:
         self.detached = inverse_root(degree - 1) - self.scale
         self.near = [self._around(node) for node in nodes]
 
-    def _around(self, node: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """(neighbours of the node, the nodes within two hops and itself last, which of those each neighbour touches)."""
+    def _around(self, node: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """(neighbours of the node; nodes within two hops, itself last; for each edge at a neighbour: which, and whither)."""
         _, neighbours = self.around.edges_of(node[None])
-        to, by = self.around.edges_of(neighbours)
-        affected = torch.unique(torch.cat([neighbours, by]))
+        source, sink = self.around.edges_of(neighbours)
+        affected = torch.unique(torch.cat([neighbours, sink]))
         affected = torch.cat([affected[affected != node], node[None]])
         place = torch.full_like(self.around.degree, -1, dtype=torch.int64)
         place[affected] = torch.arange(affected.numel(), device=node.device)
-        touch = self.z.new_zeros((neighbours.numel(), affected.numel()))
-        touch[to, place[by]] = 1
-        return neighbours, affected, touch
+        return neighbours, affected, source, place[sink]
 
     def __call__(self, flips: Flips, count: Tensor) -> Tensor:
         """[S, T, C]: the scaled messages of the attached nodes, added up."""
@@ -118,29 +115,26 @@ class Coupled:
         node: Tensor,
         neighbours: Tensor,
         affected: Tensor,
-        touch: Tensor,
+        source: Tensor,
+        sink: Tensor,
     ) -> Tensor:
         """[S, F]: the true terms of the nodes within two hops of the target, less what the common part had for them."""
-        common = states[:, affected]
-        bits = flips.from_zero[:, affected]
-        wrong = _weighted(bits * self.weight[affected], torch.relu(common + threshold[:, None]))
         here = torch.searchsorted(affected[:-1], neighbours)
-        zero, one = flips.from_zero[:, neighbours], flips.from_one[:, neighbours]
+        zero, one = flips.from_zero.index_select(1, neighbours), flips.from_one.index_select(1, neighbours)
         # what each neighbour sends, detached or not, instead of what the common part let it send
         change = torch.addcmul(self.clean_scale[neighbours], one, self._when_detached(neighbours))
         change = change - torch.addcmul(self.clean_scale[neighbours], zero, self._when_flipped(neighbours))
-        moved = change @ (touch[..., None] * self.z[neighbours][:, None]).flatten(1)
-        right = common + moved.view(common.shape)
+        moved = change.index_select(1, source)[..., None] * self.z[neighbours[source]]
         target_sent = torch.addcmul(
             self.clean_scale[node], flips.from_zero[:, node], self._when_flipped(node)
         )
-        right[:, here] += (self.kept_base - self.base)[neighbours] - (target_sent[:, None] * self.z[node])[
-            :, None
-        ]
-        weight = bits * self.weight[affected]
-        weight[:, here] = (1 - one) * self.kept_weight[neighbours]
-        weight[:, -1] = 0
-        return _weighted(weight, torch.relu(right + threshold[:, None])) - wrong
+        kept = (self.kept_base - self.base)[neighbours] - (target_sent[:, None] * self.z[node])[:, None]
+        weight = flips.from_zero.index_select(1, affected) * self.weight[affected]
+        right = weight.index_copy(1, here, (1 - one) * self.kept_weight[neighbours])
+        right[:, -1] = 0
+        wrong = states.index_select(1, affected) + threshold[:, None]
+        both = torch.cat([wrong, wrong], 1).index_add_(1, sink, moved).index_add_(1, here, kept)
+        return _weighted(torch.cat([right, -weight], 1), both.relu_())
 
     def _when_flipped(self, nodes: Tensor) -> Tensor:
         return (self.scale - self.clean_scale)[nodes]
@@ -155,7 +149,7 @@ def _weighted(weight: Tensor, states: Tensor) -> Tensor:
 
 
 def rectified_sums(states: Tensor, weight: Tensor, threshold: Tensor) -> Tensor:
-    """[S, T, F]: Σ_v weight[s, v] relu(states[s, v] + threshold[s, t]), by relu(x + t) = max(x, -t) + t."""
+    """[S, T, F]: Σ_v weight[s, v] relu(states[s, v] + threshold[s, t])."""
     if states.is_cuda:
         return torch.stack(
             [
@@ -164,16 +158,25 @@ def rectified_sums(states: Tensor, weight: Tensor, threshold: Tensor) -> Tensor:
             ],
             dim=1,
         )
-    out = torch.empty_like(threshold)
-    flat, size = threshold.flatten(1), max(1, CHUNK // threshold[0].numel())
-    room = states.new_empty((size, *threshold.shape[1:]))
-    for s in range(len(states)):
-        attached = weight[s].nonzero()[:, 0]
-        values, weights, below = states[s, attached], weight[s, attached], -threshold[s]
-        total = flat[s] * weights.sum()
-        for i in range(0, len(values), size):
-            part = values[i : i + size, None]
-            larger = torch.maximum(part, below, out=room[: len(part)])
-            total += weights[i : i + size] @ larger.flatten(1)
-        out[s] = total.view_as(threshold[s])
+    low, high = threshold.amin((0, 1)), threshold.amax((0, 1))
+    on = states.amin(0) + low > 0  # [n, F]: in every sample and for every target
+    unclear = (states.amax(0) + high > 0) & ~on
+    sums = _weighted(weight, states * on)[:, None] + (weight @ on.to(weight.dtype))[:, None] * threshold
+    return sums + _unclear_sums(states, weight, threshold, unclear)
+
+
+def _unclear_sums(states: Tensor, weight: Tensor, threshold: Tensor, unclear: Tensor) -> Tensor:
+    """The part of the nodes and channels whose sign differs between samples or targets: max(x, -t) + t, one by one."""
+    out = torch.zeros_like(threshold)
+    node, channel = unclear.nonzero(as_tuple=True)
+    place = node * states.shape[2] + channel
+    flat = states.flatten(1)
+    member = torch.nn.functional.one_hot(channel, states.shape[2]).to(states.dtype)
+    for s in range(len(states) if len(node) else 0):
+        weights = weight[s, node]
+        kept = weights.nonzero()[:, 0]
+        by_channel = (member[kept] * weights[kept, None]).T
+        values, below = flat[s, place[kept]][:, None], -threshold[s].T
+        larger = torch.maximum(values, below[channel[kept]])
+        out[s] = (by_channel @ larger - by_channel.sum(1, keepdim=True) * below).T
     return out

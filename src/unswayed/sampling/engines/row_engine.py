@@ -1,6 +1,7 @@
 """The row engine: exact votes for two-layer models under row noise, by a few matrix products for all samples."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 from unswayed.errors import Unsupported
 from unswayed.sampling.classifier import Classifier
 from unswayed.sampling.engines.attention import AttentionLayer
+from unswayed.sampling.engines.cores import Cores, cores, full_precision
 from unswayed.sampling.engines.layers import Layer, Payload, Sent
 from unswayed.sampling.engines.row import Prepared, Replaced, own_states, row_plan
 from unswayed.sampling.engines.row_attention import Attended
@@ -93,29 +95,43 @@ class RowEngine:
         asked = tuple(range(len(self.nodes))) if targets is None else tuple(targets)
         counts = np.zeros((len(asked), self.classes), dtype=np.int64)
         span = max(4, SPAN[self.device.type] // self.known.around.n // 4 * 4)
-        with self.classifier.evaluation(), torch.no_grad(), _full_precision():
+        with self.classifier.evaluation(), torch.no_grad(), full_precision(), cores(self.device) as on:
             for low in range(start, stop, span):
                 high = min(low + span, stop)
                 if self.question.shared:
-                    self._count_all(self._draw(low, high, None), asked, counts)
+                    self._count_all(self._draw(low, high, None, on), asked, counts, on)
                 else:
                     for i, target in enumerate(asked):
-                        drawn = self._draw(low, high, self.question.key_of(target))
-                        self._count_all(drawn, (target,), counts[i : i + 1])
+                        drawn = self._draw(low, high, self.question.key_of(target), on)
+                        self._count_all(drawn, (target,), counts[i : i + 1], on)
         return counts
 
-    def _draw(self, low: int, high: int, key: int | None) -> Drawn:
+    def _draw(self, low: int, high: int, key: int | None, on: Cores) -> Drawn:
         question, n = self.question, self.known.around.n
-        return Drawn(*question.stream.flips(low, high, n, question.noise, target=key, device=self.device))
+        if on.pool is None:
+            drawn = question.stream.flips(low, high, n, question.noise, target=key, device=self.device)
+            return Drawn(*drawn)
+        step = max(4, FLOATS["cpu"] // n // 4 * 4)
+        parts = on.map(
+            lambda begin: question.stream.flips(
+                begin, min(begin + step, high), n, question.noise, target=key
+            ),
+            range(low, high, step),
+        )
+        zero = torch.cat([part[0] for part in parts])
+        return Drawn(zero, zero if parts[0][0] is parts[0][1] else torch.cat([part[1] for part in parts]))
 
-    def _count_all(self, drawn: Drawn, asked: tuple[int, ...], counts: IntArray) -> None:
+    def _count_all(self, drawn: Drawn, asked: tuple[int, ...], counts: IntArray, on: Cores) -> None:
         """Add the votes of all that was drawn, a chunk of targets and of samples at a time."""
         size = self._targets_at_once()
         for begin in range(0, len(asked), size):
             nodes = self.nodes[list(asked[begin : begin + size])]
             ask = self._asker(nodes, drawn.alike)
-            labels = [self.classifier.votes(ask(part)) for part in self._parts(drawn, nodes.numel())]
+            labels = on.map(partial(self._votes, ask), self._parts(drawn, len(nodes)))
             counts[begin : begin + size] += count_labels(torch.cat(labels), self.classes)
+
+    def _votes(self, ask: Callable[[Drawn], Tensor], drawn: Drawn) -> Tensor:
+        return self.classifier.votes(ask(drawn))
 
     def _targets_at_once(self) -> int:
         if self.coupling == "coupled":
@@ -140,7 +156,7 @@ class RowEngine:
         """Any coupled layer, any activation: the states of attached nodes anew for every sample."""
         rows = drawn.attached(self.known.around, nodes[0])
         size = max(1, NEAR[self.device.type] // (self.known.around.n * self.known.width))
-        out = [Replaced(self.known, nodes.expand(len(part)), part).forward() for part in rows.split(size)]
+        out = [Replaced(self.known, nodes.expand(len(part)), part).forward() for part in _split(rows, size)]
         return torch.cat(out)[:, None]
 
 
@@ -220,12 +236,5 @@ def _first_sum(
     return total, torch.cat(shifts)
 
 
-class _full_precision:  # noqa: N801
-    """Products of float32 matrices in float32: a card's TF32 would round the payloads to ten bits."""
-
-    def __enter__(self) -> None:
-        self.before = torch.get_float32_matmul_precision()
-        torch.set_float32_matmul_precision("highest")
-
-    def __exit__(self, *_: object) -> None:
-        torch.set_float32_matmul_precision(self.before)
+def _split(rows: Tensor, size: int) -> list[Tensor]:
+    return [rows[i : i + size] for i in range(0, len(rows), size)]

@@ -93,9 +93,9 @@ class CommonSum:
     def _corrected(
         self, flips: Flips, columns: Tensor, from_zero: Tensor, from_one: Tensor, constant: Tensor
     ) -> Tensor:
-        fix = flips.from_zero[:, columns] @ from_zero
+        fix = flips.from_zero.index_select(1, columns) @ from_zero
         if not self.alike:
-            fix = fix + flips.from_one[:, columns] @ from_one
+            fix = fix + flips.from_one.index_select(1, columns) @ from_one
         return fix.view(-1, *constant.shape) + constant
 
 
@@ -131,6 +131,6 @@ class TargetSum:
         sums = (flips.from_zero @ self.matrix.flatten(1)).view(-1, *self.constant.shape) + self.constant
         if not self.alike:
             targets, neighbours = self.edges
-            lost = flips.from_one[:, neighbours, None] * self.close
+            lost = flips.from_one.index_select(1, neighbours)[..., None] * self.close
             sums.index_add_(1, targets, lost, alpha=-1)
         return sums
