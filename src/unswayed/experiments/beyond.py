@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from unswayed.datasets import Dataset, Split, load, split
 from unswayed.models import build
+from unswayed.models.floors import Floor, floors
 from unswayed.models.training.keeping import seeded
 from unswayed.models.training.teacher import soft_labels
 from unswayed.models.training.view import view
@@ -69,14 +70,16 @@ def cases(seeds: int, datasets: tuple[str, ...], protocols: tuple[str, ...], ste
                     yield Case(name, per_class, seed, protocol, steps)
 
 
-def train(case: Case, dataset: Dataset, parts: Split, device: str) -> nn.Module:
-    """A student of clean-graph teachers that has seen whole-graph noise of every level."""
+def train(case: Case, dataset: Dataset, parts: Split, device: str) -> tuple[nn.Module, list[Floor]]:
+    """A student of clean-graph teachers that has seen whole-graph noise of every level, and the floors beside it."""
     seen = view(dataset, parts, case.protocol).to(device)
     targets = soft_labels(seen, dataset.num_classes, seed=case.seed, device=device)
+    beside = floors(dataset, parts, protocol=case.protocol, seed=case.seed, device=device, teacher=targets)
     student = build(case.model, dataset.num_features, dataset.num_classes, seed=case.seed).to(device)
     settings = WholeSettings(steps=case.steps)
     with seeded(case.seed, device):
-        return fit_whole(student, seen, targets, case.noises, seed=case.seed, settings=settings)
+        fit_whole(student, seen, targets, case.noises, seed=case.seed, settings=settings)
+    return student, beside
 
 
 def right(model: nn.Module, dataset: Dataset, parts: Split, edges: Tensor, device: str) -> float:
@@ -91,13 +94,15 @@ def run(case: Case, samples: int, device: str) -> Iterator[tuple[dict[str, Any],
     dataset = load(case.dataset)
     parts = split(dataset, case.seed, test="rest", per_class=case.per_class)
     begin = time.perf_counter()
-    student = train(case, dataset, parts, device)
+    student, beside = train(case, dataset, parts, device)
     trained = time.perf_counter() - begin
     edges = dataset.graph.edge_index
     shared = {
         **asdict(case),
         "clean_accuracy": right(student, dataset, parts, edges, device),
         "accuracy_edgeless": right(student, dataset, parts, edges[:, :0], device),
+        "floor": max(beside, key=lambda floor: floor.validation).accuracy,
+        "floors": {floor.name: floor.accuracy for floor in beside},
         "train_seconds": trained,
         "device": device_name(device),
     }
