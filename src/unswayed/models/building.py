@@ -47,4 +47,5 @@ def build(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network: nn.Module = known[name](num_features, num_classes, **sizes)
+    network.sizes = dict(sizes)  # type: ignore[assignment]  # what stored weights need to be built again
     return network.eval()

@@ -1,0 +1,75 @@
+"""`unswayed data`: what benchmarks there are, fetching them, and checking that they are the right ones."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from unswayed.errors import InputError
+
+app = typer.Typer(no_args_is_help=True, help="List, fetch and check the benchmark datasets.")
+
+Names = Annotated[list[str] | None, typer.Argument(help="Datasets; all six where none is named.")]
+
+
+@app.command("list")
+def list_datasets(
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+) -> None:
+    """Say which datasets there are, their statistics, and where each lies on this machine."""
+    from unswayed.datasets.catalog import ENTRIES
+    from unswayed.datasets.sources import find
+
+    rows = []
+    for entry in ENTRIES.values():
+        found = find(entry)
+        where = None if found is None else str(found[0])
+        rows.append(
+            {
+                "dataset": entry.name,
+                "task": entry.task,
+                "graphs": entry.graphs,
+                "nodes": entry.nodes,
+                "edges": entry.edges,
+                "features": entry.features,
+                "classes": entry.classes,
+                "place": where,
+            }
+        )
+    if as_json:
+        print(json.dumps({"rows": rows}))
+        return
+    line = "{dataset:<11} {task:<6} {graphs:>6} {nodes:>7} {edges:>7} {features:>9} {classes:>8}  {place}"
+    print(line.format(**{name: name for name in rows[0]}))
+    for row in rows:
+        print(
+            line.format(**{**row, "place": row["place"] or f"not here: unswayed data fetch {row['dataset']}"})
+        )
+
+
+@app.command()
+def fetch(names: Names = None) -> None:
+    """Fetch what is not on this machine yet, verified, into the user's cache."""
+    from unswayed.datasets.catalog import NAMES, entry
+    from unswayed.datasets.sources import locate
+
+    for about in [entry(name) for name in names or NAMES]:
+        folder, _ = locate(about, fetch=True)
+        print(f"{about.name}: {folder}")
+
+
+@app.command()
+def verify(names: Names = None) -> None:
+    """Compare every file with the sha256 shipped with the package, and count nodes, edges and classes."""
+    from unswayed.datasets import load
+    from unswayed.datasets.catalog import NAMES, entry
+
+    for about in [entry(name) for name in names or NAMES]:
+        dataset = load(about.name)
+        graphs = dataset.graphs or (dataset.graph,)
+        counted = (len(graphs), sum(g.num_nodes for g in graphs), sum(g.num_edges for g in graphs) // 2)
+        if counted != (about.graphs, about.nodes, about.edges):
+            raise InputError(
+                f"{about.name} has {counted} graphs, nodes and edges, which is not what was published."
+            )
+        print(f"{about.name}: sha256 and counts are right")
