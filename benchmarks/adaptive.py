@@ -1,7 +1,7 @@
 """Classifier calls saved by stopping early, and certified size gained by better bounds, at the paper's setting.
 
     python benchmarks/adaptive.py [--model gcn-mean --recipe clean --seeds 3 --samples 50000 --size 10]
-                                  [--out docs/results/adaptive.json]
+                                  [--out docs/results/benchmarks/adaptive.json]
 
 Both runs use the same sample numbers, so the adaptive one sees a prefix of the other's votes for every node.
 """
@@ -137,7 +137,7 @@ def main() -> None:
     print(table)
     if options.out:
         about = {key: value for key, value in vars(options).items() if key != "out"}
-        options.out.write_text(json.dumps({"setting": about, "rows": rows, "table": table}, indent=1) + "\n")
+        options.out.write_text(json.dumps({"setting": about, "runs": rows, "table": table}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ and a greedy fill bounds the label's probability after the attack. Cells in whic
 fractions. Two ways of using it that published code has been seen to take are counted as well: the runner-up fixed from
 other votes, and regions of two kinds of noise joined without sorting them.
 
-    python benchmarks/sparse_smoothing_comparison.py [--votes DIR] [--out docs/results/sparse_smoothing_comparison.json]
+    python benchmarks/sparse_smoothing_comparison.py [--votes DIR] [--out docs/results/benchmarks/sparse_smoothing_comparison.json]
 
 DIR is what `python -m unswayed.experiments.beyond poll` wrote; without it, votes are drawn from a synthetic law.
 """
@@ -219,7 +219,7 @@ def main() -> None:
     print(text)
     if options.out:
         command = "python benchmarks/sparse_smoothing_comparison.py"
-        result = {"rows": rows, "unsorted_join": joined, "command": command, "table": text}
+        result = {"runs": rows, "unsorted_join": joined, "command": command, "table": text}
         options.out.write_text(json.dumps(result, indent=1) + "\n")
 
 

@@ -18,7 +18,7 @@ from unswayed.theory.size import is_certified
 from unswayed.votes import Votes
 
 AT = (0, 5, 10, 15, 20)
-BESIDE = ("adaptive", "sparse_smoothing_comparison")  # what benchmarks of these names left in the same folder
+BESIDE = ("adaptive", "sparse_smoothing_comparison")  # what benchmarks of these names left beside it
 GROUP = ("dataset", "per_class", "protocol")
 FloatArray = npt.NDArray[np.float64]
 Row = dict[str, Any]
@@ -31,14 +31,15 @@ def report_all(folder: Path, out: Path, alpha: float) -> None:
     with np.load(folder / "votes.npz") as kept:
         counts = {run["key"]: kept[run["key"]].astype(np.int64) for run in runs}
     rows = [row for group in grouped(runs) for row in rows_of(group, counts, alpha)]
-    about = {"rows": rows, "command": f"{COMMAND} poll; {COMMAND} report", "at": list(AT)}
+    levels = [row for row in rows if "level" not in row]
+    about = {"rows": levels, "best_of": [row for row in rows if "level" in row], "at": list(AT)}
     (out / "beyond.json").write_text(json.dumps(about, indent=1) + "\n")
     text = tables(rows)
     print(text)
     fill(out / "beyond.md", "whole-graph", text)
     for name in BESIDE:
-        if (out / f"{name}.json").exists():
-            fill(out / "beyond.md", name, json.loads((out / f"{name}.json").read_text())["table"])
+        if (kept := out / "benchmarks" / f"{name}.json").exists():
+            fill(out / "beyond.md", name, json.loads(kept.read_text())["table"])
     plots(rows, out)
 
 
