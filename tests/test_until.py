@@ -8,6 +8,7 @@ import pytest
 
 from unswayed import Bits, Flip, Votes, certify, poll
 from unswayed.errors import InputError, StoreError
+from unswayed.runners import SerialRunner
 from unswayed.sampling import until as module
 from unswayed.sampling.until import Budget, Target, gaps, join, looks
 from unswayed.theory import bound_votes, certified_size
@@ -47,6 +48,17 @@ def test_a_target_stops_when_its_size_is_reached_or_out_of_reach() -> None:
     for target, drawn in enumerate(votes.samples):
         plain = asked(samples=int(drawn))
         assert np.array_equal(votes.counts[target], plain.counts[target])
+
+
+def test_the_runner_changes_nothing() -> None:
+    class Backwards:
+        """Counts in the opposite order, as a cluster might."""
+
+        def run(self, question: Any, blocks: Any) -> Any:
+            yield from list(SerialRunner().run(question, blocks[::-1]))
+
+    options = {"until": Target(size=2), "samples": 20_000}
+    assert asked(**options, runner=Backwards()) == asked(**options)
 
 
 def test_fixed_sample_bounds_are_refused() -> None:
