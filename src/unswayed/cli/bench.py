@@ -1,0 +1,74 @@
+"""`unswayed bench`: how fast the engines are on this machine, as ratios to one graph at a time."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from unswayed.cli import options as opt
+from unswayed.cli.common import command_line, console, emit, note
+
+app = typer.Typer(rich_markup_mode="rich", add_completion=False)
+
+
+@app.command()
+def bench(
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Also write the JSON document to this file.")
+    ] = None,
+    quick: Annotated[bool, typer.Option(help="A tenth of the samples.")] = False,
+    only: Annotated[str | None, typer.Option(help="Models to time, such as gcn-mean,gat.")] = None,
+    baseline: Annotated[int, typer.Option(min=20, help="Noisy graphs asked one at a time.")] = 200,
+    as_json: opt.Json = False,
+) -> None:
+    """Time the fast and the generic engine against one noisy graph at a time, all in one run.
+
+    Every model is trained on the clean data first. The baseline is the faster of one and of all threads.
+    """
+    from unswayed.experiments import bench as timing
+
+    cases = tuple(c for c in timing.CASES if only is None or c.model in only.split(","))
+    lines = []
+    for line in timing.run(cases, baseline=baseline, quick=quick):
+        note(f"{line.dataset} {line.model}: {line.times_baseline:,.0f} times one graph at a time")
+        lines.append(line)
+    options = [("quick", quick), ("only", only), ("baseline", baseline)]
+    document = timing.document(lines, command_line("bench", options))
+    if out is not None:
+        out.write_text(json.dumps(document, indent=2) + "\n")
+    if as_json:
+        emit(document)
+    else:
+        console().print(_table(lines))
+
+
+def _table(lines: list[Any]) -> Any:
+    from rich.table import Table
+
+    table = Table(
+        title="One million noisy graphs", caption="votes that agree: with one graph at a time, same noise"
+    )
+    for name in (
+        "data",
+        "model",
+        "engine",
+        "seconds",
+        "generic, s",
+        "one at a time, s",
+        "times faster",
+        "votes that agree",
+    ):
+        table.add_column(name, justify="left" if name in ("data", "model", "engine") else "right")
+    for line in lines:
+        table.add_row(
+            line.dataset,
+            line.model,
+            line.engine,
+            f"{line.seconds_a_million:,.2f}",
+            f"{1e3 * line.generic_ms:,.0f}",
+            f"{1e3 * line.baseline_ms:,.0f}",
+            f"{line.times_baseline:,.0f}",
+            f"{line.agreement:.2%}",
+        )
+    return table

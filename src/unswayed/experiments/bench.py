@@ -1,0 +1,232 @@
+"""How much faster than asking one noisy graph at a time: ratios measured in one run on this machine.
+
+The baseline is what a user of torch_geometric writes first: build the noisy graph, call the model, look at the target. Its
+noise is drawn beforehand and not timed, and the faster of one and of all threads counts, so it errs in its favour.
+"""
+
+import os
+import platform
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from unswayed import datasets
+from unswayed.models.training import fit
+from unswayed.sampling.engines import Engine, choose
+from unswayed.sampling.question import Question
+from unswayed.sampling.threat import AllPairs, Row, Threat
+from unswayed.theory.noise import Flip
+
+BETA = 0.7
+
+
+@dataclass(frozen=True)
+class Case:
+    """One line of the table: a model on a dataset, and how many samples a target gets."""
+
+    dataset: str
+    model: str
+    samples: int = 10_000
+    targets: int = 100
+
+
+CASES = (
+    Case("cora", "gcn-mean"),
+    Case("cora", "sage"),
+    Case("cora", "gat"),
+    Case("cora", "gcn"),
+    Case("cora", "gin"),
+    Case("mutag", "gin"),
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """What was measured: seconds for one noisy graph, three ways, and their ratios."""
+
+    dataset: str
+    model: str
+    threat: str
+    engine: str
+    graphs: int
+    seconds: float
+    seconds_a_million: float
+    baseline_graphs: int
+    baseline_ms: float
+    baseline_threads: int
+    generic_ms: float
+    times_baseline: float
+    times_generic: float
+    agreement: float
+
+
+def run(
+    cases: tuple[Case, ...] = CASES, *, baseline: int = 200, quick: bool = False, device: str = "cpu"
+) -> Iterator[Line]:
+    """One line a case; `quick` draws a tenth of the samples."""
+    for case in cases:
+        yield measure(replace(case, samples=case.samples // 10) if quick else case, baseline, device)
+
+
+def measure(case: Case, baseline: int, device: str = "cpu") -> Line:
+    """Train the model on the clean data, then time the fast engine, the generic one and one graph at a time."""
+    question = _question(case, device)
+    engine = choose(question)
+    engine.count(0, 64)  # warm
+    graphs = case.samples * len(question.threat)
+    seconds, _ = _timed(lambda: engine.count(0, case.samples))
+    slow = choose(replace(question, engine="generic"))
+    few = max(1, -(-baseline // len(question.threat)))
+    slow.count(0, 64, (0,))
+    generic, _ = _timed(lambda: slow.count(0, few))
+    one_ms, threads, agreement = _baseline(question, baseline, engine)
+    return Line(
+        dataset=case.dataset,
+        model=case.model,
+        threat=question.threat.kind,
+        engine=engine.name,
+        graphs=graphs,
+        seconds=seconds,
+        seconds_a_million=seconds / graphs * 1e6,
+        baseline_graphs=baseline,
+        baseline_ms=one_ms,
+        baseline_threads=threads,
+        generic_ms=1e3 * generic / (few * len(question.threat)),
+        times_baseline=one_ms / 1e3 / (seconds / graphs),
+        times_generic=generic / (few * len(question.threat)) / (seconds / graphs),
+        agreement=agreement,
+    )
+
+
+def _question(case: Case, device: str) -> Question:
+    data = datasets.load(case.dataset)
+    split = datasets.split(data, 0)
+    model = fit(case.model, data, split, seed=0)
+    threat: Threat
+    if data.task == "node":
+        threat = Row(data.data, split.test[: case.targets])
+    else:
+        assert data.graphs is not None
+        threat = AllPairs([data.graphs[i] for i in split.test[: case.targets]])
+    return Question(model, threat, Flip(beta=BETA), device=device)
+
+
+def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    begin = time.perf_counter()
+    result = work()
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return time.perf_counter() - begin, result
+
+
+def _baseline(question: Question, graphs: int, engine: Engine) -> tuple[float, int, float]:
+    """(milliseconds a graph, with how many threads, share of the engine's votes that are the same)."""
+    usual = torch.get_num_threads()
+    best, chosen, labels = float("inf"), 1, np.zeros(0)
+    try:
+        for threads in sorted({1, usual}):
+            torch.set_num_threads(threads)
+            seconds, labels = one_at_a_time(question, graphs)
+            if seconds < best:
+                best, chosen = seconds, threads
+    finally:
+        torch.set_num_threads(usual)
+    count = len(question.threat)
+    same = [
+        engine.count(g // count, g // count + 1, (g % count,))[0, labels[g]] == 1
+        for g in range(min(graphs, 200))
+    ]
+    return 1e3 * best / graphs, chosen, float(np.mean(same))
+
+
+def one_at_a_time(question: Question, graphs: int) -> tuple[float, Any]:
+    """(seconds, labels) of the first noisy graphs, sample by sample and target by target; drawing noise is not timed."""
+    threat, count = question.threat, len(question.threat)
+    assert isinstance(threat, Row | AllPairs)
+    model: nn.Module = question.model.to(question.device)
+    entries = int(threat.entries.max()) + 1
+    flips, _ = question.stream.flips(0, -(-graphs // count), entries, question.noise, device=question.device)
+    labels, spent = [], 0.0
+    with torch.no_grad():
+        for g in range(-1, graphs):  # the first is not counted
+            target, bits = g % count, flips[g // count]
+            clean = threat.clean(target).to(question.device)
+            if isinstance(threat, Row):
+                known = threat.graph.edge_index.to(question.device)
+                work = partial(_ask_row, threat, known, clean, model, target, bits)
+            else:
+                known = threat.pairs_of(target).to(question.device)
+                work = partial(_ask_graph, threat, known, clean, model, target, bits)
+            seconds, label = _timed(work)
+            if g < 0:
+                continue
+            labels.append(label)
+            spent += seconds
+    return spent, np.array(labels)
+
+
+def _ask_row(threat: Any, edges: Tensor, clean: Tensor, model: nn.Module, target: int, flips: Tensor) -> int:
+    graph, node = threat.graph, int(threat.nodes[target])
+    row = clean ^ flips[: graph.num_nodes]
+    row[node] = False
+    others = row.nonzero()[:, 0]
+    here = torch.full_like(others, node)
+    source, sink = edges
+    kept = edges[:, ((source != node) & (sink != node)) | (source == sink)]
+    noisy = torch.cat([kept, torch.stack([others, here]), torch.stack([here, others])], dim=1)
+    return int(model(graph.x.to(flips.device), noisy)[node].argmax())
+
+
+def _ask_graph(
+    threat: Any, pairs: Tensor, clean: Tensor, model: nn.Module, target: int, flips: Tensor
+) -> int:
+    graph = threat.graph_of(target)
+    vector = clean ^ flips[: pairs.shape[1]]
+    chosen = pairs[:, vector]
+    batch = torch.zeros(graph.num_nodes, dtype=torch.int64, device=flips.device)
+    x = None if graph.x is None else graph.x.to(flips.device)
+    return int(model(x, torch.cat([chosen, chosen.flip(0)], dim=1), batch=batch)[0].argmax())
+
+
+def machine() -> dict[str, Any]:
+    """What the figures depend on."""
+    import torch_geometric
+
+    from unswayed._version import __version__
+
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "load": list(os.getloadavg()) if hasattr(os, "getloadavg") else None,
+        "card": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+        "system": platform.platform(),
+        "versions": {
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "torch_geometric": torch_geometric.__version__,
+            "numpy": np.__version__,
+            "unswayed": __version__,
+        },
+    }
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo") as lines:
+            return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def document(lines: list[Line], command: str) -> dict[str, Any]:
+    """JSON-ready: the lines, the machine and the versions."""
+    return {"beta": BETA, "command": command, "machine": machine(), "rows": [asdict(line) for line in lines]}
