@@ -53,7 +53,7 @@ class Store:
             raise StoreError(f"{self.path} is no store: it has no {SETTINGS}.") from error
         except OSError as error:
             raise WorldError(f"{path} could not be read: {error.strerror or error}.") from error
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:  # the latter where brackets nest too deeply
             raise StoreError(f"{path} is damaged: it is not JSON.") from error
         if not isinstance(settings, dict) or settings.get("format") != FORMAT:
             raise StoreError(f"{path} is not a settings file that this version reads.")

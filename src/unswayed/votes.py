@@ -266,12 +266,18 @@ class Votes:
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """The votes that `save` wrote; an altered, truncated or foreign file is refused. Never unpickles."""
         try:
-            with zipfile.ZipFile(path) as archive:
+            content = io.BytesIO(Path(path).read_bytes())
+        except FileNotFoundError as error:
+            raise StoreError(f"There is no vote file {path}.") from error
+        except OSError as error:
+            raise WorldError(f"{path} could not be read: {error.strerror or error}.") from error
+        try:
+            with zipfile.ZipFile(content) as archive:
                 if sum(item.file_size for item in archive.infolist()) > MAX_BYTES:
                     raise StoreError(
                         f"{path} unpacks to more than {MAX_BYTES // 2**30} GB: not a vote file of ours."
                     )
-            with np.load(path, allow_pickle=False) as archive:
+            with np.load(content, allow_pickle=False) as archive:
                 about = json.loads(str(archive["about"]))
                 arrays = {name: archive[name] for name in archive.files if name != "about"}
             if about["format"] != FORMAT:
@@ -281,10 +287,6 @@ class Votes:
             return cls(noise=noise_from_dict(about["noise"]), provenance=about["provenance"], **arrays)
         except StoreError:
             raise
-        except FileNotFoundError as error:
-            raise StoreError(f"There is no vote file {path}.") from error
-        except OSError as error:
-            raise WorldError(f"{path} could not be read: {error.strerror or error}.") from error
         except Exception as error:  # a damaged file can fail anywhere in zip, npy or JSON reading
             raise StoreError(
                 f"{path} is not a readable vote file (damaged, truncated, or of another program)."

@@ -106,6 +106,8 @@ def read_record(folder: str | os.PathLike[str]) -> Record | None:
             raise StoreError(f"{path} was written by another version; certify again into a new folder.")
         for name in ("names", "truth", "class_names"):
             words[name] = tuple(words[name]) if words[name] is not None else None
+        if not _well_formed(words):
+            raise StoreError(f"{path} is damaged; delete it and run the same certify command again.")
         return Record(**words, graph=_read_graph(Path(folder) / GRAPH))
     except OSError as error:
         raise WorldError(f"{path} could not be read: {error.strerror or error}.") from error
@@ -113,6 +115,21 @@ def read_record(folder: str | os.PathLike[str]) -> Record | None:
         raise
     except Exception as error:  # a damaged file can fail anywhere
         raise StoreError(f"{path} is damaged; delete it and run the same certify command again.") from error
+
+
+KINDS = {
+    "title": str, "command": str, "training": dict, "samples": int, "alpha": float, "bounds": str, "family": bool,
+    "names": tuple, "truth": tuple, "class_names": tuple | None, "floor": float | None, "floor_name": str | None,
+    "finished": bool,
+}  # fmt: skip
+
+
+def _well_formed(words: dict[str, Any]) -> bool:
+    """Whether every field has its own type, down to the members of lists: what is shown later relies on it."""
+    members = ((words["names"], str), (words["truth"], int), (words["class_names"] or (), str))
+    return all(isinstance(words[name], kind) for name, kind in KINDS.items()) and all(
+        isinstance(item, kind) for many, kind in members for item in many
+    )
 
 
 def open_run(folder: Path) -> tuple[Record, Votes]:
@@ -143,7 +160,7 @@ def _arrays(graph: Sketch | tuple[Sketch, ...]) -> dict[str, npt.NDArray[np.int6
 def _read_graph(path: Path) -> Sketch | tuple[Sketch, ...] | None:
     if not path.exists():
         return None
-    with np.load(path, allow_pickle=False) as archive:
+    with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in archive.files}
     pieces = np.split(arrays["edges"], np.cumsum(arrays["counts"])[:-1], axis=1)
     if arrays["one"][0]:
