@@ -11,7 +11,7 @@ from unswayed.cli.common import console, emit, note
 
 app = typer.Typer(rich_markup_mode="rich", add_completion=False)
 
-WORDS = words_of({"dataset": "cora", "model": "gcn", "beta": 0.7})
+WORDS = words_of({"dataset": "cora", "model": "gcn-mean", "beta": 0.7})
 
 
 @app.command()
@@ -52,4 +52,4 @@ def choose() -> dict[str, Any]:
         note(
             f"Cora could not be fetched ({' '.join(str(error).split())}), so this runs on the karate club instead."
         )
-        return {**WORDS, "dataset": KARATE, "nodes": "all", "beta": 0.9}
+        return {**WORDS, "dataset": KARATE, "nodes": "all", "beta": 0.8}

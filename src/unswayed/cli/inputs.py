@@ -24,8 +24,8 @@ def read_dataset(
     name: str | None, edges: Path | None, features: Path | None, labels: Path | None, seed: int
 ) -> tuple[Dataset, Split]:
     """The data and its split: a benchmark by name, or the user's three files."""
-    if seed < 0:
-        raise InputError(f"--seed must be 0 or more, not {seed}.")
+    if not 0 <= seed < 2**63:
+        raise InputError(f"--seed must lie between 0 and 2^63 - 1, not {seed}.")
     files = {"--edges": edges, "--features": features, "--labels": labels}
     given = [flag for flag, path in files.items() if path is not None]
     if name is not None and given:

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from traceback import extract_tb
 from typing import Any
@@ -15,7 +16,7 @@ from unswayed.cli.inputs import Targets, load_factory, load_weights, read_threat
 from unswayed.cli.record import WEIGHTS, Record, Sketch, read_record, write_record
 from unswayed.datasets import Dataset, Split
 from unswayed.errors import InputError, StoreError, UnswayedError
-from unswayed.polling import poll
+from unswayed.polling import MAX_SAMPLES, poll
 from unswayed.runners import Runner
 from unswayed.sampling.threat import Threat
 from unswayed.store import SETTINGS
@@ -50,8 +51,8 @@ class Plan:
     purpose: str = "certify"
 
     def __post_init__(self) -> None:
-        if self.samples < 1:
-            raise InputError(f"--samples must be 1 or more, not {self.samples}.")
+        if not 1 <= self.samples <= MAX_SAMPLES:
+            raise InputError(f"--samples must lie between 1 and {MAX_SAMPLES:,}, not {self.samples}.")
         if not 0 < self.alpha < 1:
             raise InputError(f"--alpha must lie strictly between 0 and 1, not {self.alpha}.")
         if self.batch_size is not None and self.batch_size < 1:
@@ -159,7 +160,24 @@ def _train(plan: Plan) -> Any:
             seed=plan.seed,
             device=plan.device,
             progress=progress,
+            teacher=_teacher(plan) if plan.recipe == "distill" else None,
         )
+
+
+def _teacher(plan: Plan) -> Any:
+    if plan.dataset.task == "graph":
+        return None
+    return _soft_labels(plan.dataset, plan.split, plan.protocol, plan.seed, plan.device)
+
+
+@lru_cache(maxsize=1)
+def _soft_labels(dataset: Dataset, parts: Split, protocol: str, seed: int, device: str) -> Any:
+    """What a distilled model and its floor both learn from: the slow part of either, so computed once."""
+    from unswayed.models.training.teacher import soft_labels
+    from unswayed.models.training.view import view
+
+    seen = view(dataset, parts, protocol).to(device)
+    return soft_labels(seen, dataset.num_classes, seed=seed, device=device)
 
 
 def make_floor(plan: Plan) -> tuple[float, str] | None:
@@ -170,9 +188,16 @@ def make_floor(plan: Plan) -> tuple[float, str] | None:
     if not bool((truth >= 0).any()):
         return None
     note("Training structure-free models for the floor …")
-    best = floor(plan.dataset, plan.split, protocol=plan.protocol, seed=plan.seed)
+    best = floor(
+        plan.dataset,
+        plan.split,
+        protocol=plan.protocol,
+        seed=plan.seed,
+        device=plan.device,
+        teacher=_teacher(plan),
+    )
     right = best.predictions[plan.targets.ids].cpu() == truth
-    return float(right.float().mean()), str(best.name)
+    return float(right.double().mean()), str(best.name)
 
 
 def make_record(plan: Plan, command: str, floor: tuple[float, str] | None) -> Record:
