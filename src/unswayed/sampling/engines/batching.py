@@ -8,7 +8,7 @@ import torch
 from unswayed.errors import WorldError
 
 LARGEST = 1024
-PATIENCE = 2  # sizes in a row that bring nothing before the search stops
+PATIENCE = 3  # sizes in a row that bring nothing before the search stops
 LONGEST = 0.5  # seconds: no larger batch is tried after one that took this long
 AGAIN = 3  # more timings of the best sizes, taken in turns so that a busy moment cannot decide
 
@@ -37,11 +37,13 @@ def fastest(ask: Callable[[int], None], device: torch.device, largest: int = LAR
 
 
 def _timed(ask: Callable[[int], None], size: int, device: torch.device) -> float:
-    begin = time.perf_counter()
+    """Seconds one call takes; on a CPU of its processors, since a busy machine's wall clock says little."""
+    clock = time.process_time if device.type == "cpu" else time.perf_counter
+    begin = clock()
     ask(size)
     if device.type == "cuda":
         torch.cuda.synchronize(device)
-    return time.perf_counter() - begin
+    return max(clock() - begin, 1e-9)
 
 
 def is_out_of_memory(error: BaseException) -> bool:

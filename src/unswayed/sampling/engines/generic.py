@@ -143,9 +143,9 @@ class GenericEngine:
         if (x := self._constant(graph)) is None:
             return None
         kept = self._repeated
-        if kept is None or kept[0] is not graph or kept[1] != count or kept[2]._version != 0:
+        if kept is None or kept[0] is not graph or kept[1] < count or kept[2]._version != 0:
             self._repeated = kept = (graph, count, x.repeat(count, *[1] * (x.ndim - 1)))
-        return kept[2]
+        return kept[2][: count * graph.num_nodes]  # a smaller last batch needs no copy of its own
 
     def _ask_bits(self, target: int, flips: Flips) -> Tensor:
         rows = noisy(self.question.threat.clean(target).to(self.device), flips)
@@ -164,7 +164,9 @@ class GenericEngine:
             if drawn <= UNTIMED:
                 width = 1 if layout.graph.x is None else layout.graph.x[0].numel()
                 few, room = (8, 2**27) if self.device.type == "cpu" else (64, 2**31)
-                return max(1, min(few, int(room / (cost * width))))  # messages as wide as the features must fit
+                return max(
+                    1, min(few, int(room / (cost * width)))
+                )  # messages as wide as the features must fit
             best = fastest(lambda size: self._time(layout, part(flips, 0, size), nodes), self.device, drawn)
             self.budget = best * cost
         return max(1, min(drawn, int(self.budget / cost)))
