@@ -100,7 +100,8 @@ def _planetoid(folder: Path, about: Entry) -> tuple[Tensor, Tensor, Tensor]:
 
 def _cora_text(folder: Path) -> tuple[Tensor, Tensor, Tensor]:
     """Cora's original text files in the node and class order of Planetoid's."""
-    order = np.load(resources.files("unswayed.datasets").joinpath("cora_order.npy").open("rb"))
+    with resources.files("unswayed.datasets").joinpath("cora_order.npy").open("rb") as file:
+        order = np.load(file, allow_pickle=False)
     rows = [line.split() for line in (folder / "cora.content").read_text().splitlines()]
     rows = [rows[i] for i in order]
     number = {row[0]: i for i, row in enumerate(rows)}

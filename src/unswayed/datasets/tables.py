@@ -96,7 +96,7 @@ def _features(path: Path) -> tuple[tuple[str, ...], Tensor]:
         raise InputError(
             f"{path} has a feature that is NaN or infinite for node {names[row]}; fill it or drop the node."
         )
-    return names, torch.from_numpy(values)
+    return names, torch.tensor(values)  # a copy: what pandas lends may be read-only
 
 
 def _csv_features(path: Path) -> tuple[tuple[str, ...], np.ndarray]:

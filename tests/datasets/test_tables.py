@@ -1,0 +1,93 @@
+import numpy as np
+import pytest
+import torch
+
+from unswayed import datasets
+from unswayed.errors import InputError
+
+EDGES = "source,target\na,b\nb,c\nb,a\n"
+FEATURES = "node,f,g\na,1,0\nb,0,1\nc,0.5,2\n"
+LABELS = "node,label,split\na,0,train\nb,1,val\nc,1,test\n"
+
+
+@pytest.fixture
+def read(tmp_path):
+    def reader(edges=EDGES, features=FEATURES, labels=LABELS):
+        for name, text in (("e.csv", edges), ("x.csv", features), ("y.csv", labels)):
+            (tmp_path / name).write_text(text)
+        return datasets.read_csv(*(tmp_path / name for name in ("e.csv", "x.csv", "y.csv")))
+
+    return reader
+
+
+def test_three_files_make_an_undirected_graph_with_a_split(read):
+    dataset, split = read()
+    assert dataset.graph.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+    assert dataset.graph.x.tolist() == [[1, 0], [0, 1], [0.5, 2]]
+    assert (dataset.num_features, dataset.num_classes, dataset.node_names) == (2, 2, ("a", "b", "c"))
+    assert split.test.tolist() == [2]
+
+
+def test_class_names_are_numbered_in_order(read):
+    dataset, split = read(labels="node,label\nc,spam\na,ham\n")
+    assert dataset.class_names == ("ham", "spam")
+    assert dataset.labels.tolist() == [0, -1, 1]
+    assert split is None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"edges": "from,target\na,b\n"}, "no column 'source'"),
+        ({"edges": "source,target\na,zzz\n"}, "'zzz' is not a node"),
+        ({"edges": "source,target\n"}, "no rows"),
+        ({"edges": ""}, "not a readable CSV"),
+        ({"features": "node,f\na,1\na,2\n"}, "lists node a twice"),
+        ({"features": "node,f\na,nan\nb,1\nc,1\n"}, "of node a|for node a"),
+        ({"features": "node,f\na,inf\nb,1\nc,1\n"}, "NaN or infinite for node a"),
+        ({"features": "node,f\na,red\nb,1\nc,1\n"}, "'red' of node a is not a number"),
+        ({"features": "node\na\nb\nc\n"}, "no feature columns"),
+        ({"labels": "node,label\na,0\na,1\n"}, "lists node a twice"),
+        ({"labels": "node,label\nq,0\n"}, "'q' is not a node"),
+        ({"labels": "node,label\na,-1\nb,0\n"}, "label -1 is out of range"),
+        ({"labels": "node,label\na,99999\nb,0\n"}, "label 99999 is out of range"),
+        ({"labels": "node,label\na,x\nb,x\n"}, "one class only"),
+        ({"labels": "node,label\na,\nb,1\n"}, "without a label"),
+        ({"labels": "node,label,split\na,0,train\nb,1,exam\n"}, "'exam' is not one of"),
+        ({"labels": "node,label,split\na,0,train\nb,1,val\n"}, "no test row"),
+    ],
+)
+def test_every_mistake_is_one_sentence(read, wrong, sentence):
+    with pytest.raises(InputError, match=sentence) as caught:
+        read(**wrong)
+    assert "\n" not in str(caught.value).strip()
+
+
+def test_missing_and_too_large_files(read, tmp_path, monkeypatch):
+    with pytest.raises(InputError, match="no file"):
+        datasets.read_csv(tmp_path / "none.csv", tmp_path / "none.csv", tmp_path / "none.csv")
+    monkeypatch.setattr("unswayed.datasets.tables.MAX_FILE", 10)
+    with pytest.raises(InputError, match="larger than"):
+        read()
+
+
+def test_sparse_and_dense_npz_features_agree(read, tmp_path):
+    from scipy import sparse
+
+    read()  # writes the CSV files
+    values = np.array([[1, 0], [0, 1], [0.5, 2]], dtype=np.float32)
+    sparse.save_npz(tmp_path / "s.npz", sparse.csr_matrix(values))
+    np.savez(tmp_path / "d.npz", x=values, nodes=np.array(["a", "b", "c"]))
+    dense, _ = datasets.read_csv(tmp_path / "e.csv", tmp_path / "d.npz", tmp_path / "y.csv")
+    assert torch.equal(dense.graph.x, torch.from_numpy(values))
+    (tmp_path / "e2.csv").write_text("source,target\n0,1\n")
+    (tmp_path / "y2.csv").write_text("node,label\n0,0\n1,1\n")
+    thin, _ = datasets.read_csv(tmp_path / "e2.csv", tmp_path / "s.npz", tmp_path / "y2.csv")
+    assert torch.equal(thin.graph.x, dense.graph.x)
+
+
+def test_a_damaged_npz_is_refused(read, tmp_path):
+    read()
+    (tmp_path / "bad.npz").write_bytes(b"PK\x03\x04 not a zip")
+    with pytest.raises(InputError, match="not a readable"):
+        datasets.read_csv(tmp_path / "e.csv", tmp_path / "bad.npz", tmp_path / "y.csv")

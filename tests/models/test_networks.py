@@ -1,0 +1,66 @@
+import pytest
+import torch
+from torch_geometric.data import Batch, Data
+
+from unswayed.errors import InputError
+from unswayed.models import NAMES, build
+from unswayed.models.networks import DegreeFeatures
+
+EDGES = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_node_networks_answer_every_node_the_same_way_twice(name):
+    model, x = build(name, 5, 3), torch.rand(4, 5)
+    assert model(x, EDGES).shape == (4, 3)
+    assert torch.equal(model(x, EDGES), model(x, EDGES))
+
+
+@pytest.mark.parametrize("name", ["gin", "gcn", "mlp", "deepsets", "counts"])
+@pytest.mark.parametrize("features", [5, 0])
+def test_graph_networks_answer_each_graph_by_itself(name, features):
+    model = build(name, features, 3, task="graph")
+    graphs = [Data(x=torch.rand(n, features or 1), edge_index=EDGES) for n in (4, 6)]
+    batch = Batch.from_data_list(graphs)
+    together = model(batch.x, batch.edge_index, batch.batch)
+    alone = torch.cat([model(graph.x, graph.edge_index) for graph in graphs])
+    assert torch.allclose(together, alone, atol=1e-5)
+
+
+@pytest.mark.parametrize(("name", "task"), [("mlp", "node"), ("mlp", "graph"), ("counts", "graph")])
+def test_structure_free_models_see_no_edge(name, task):
+    model, x = build(name, 5, 3, task=task), torch.rand(4, 5)
+    assert torch.equal(model(x, EDGES), model(x, EDGES[:, :0]))
+
+
+def test_the_seed_decides_the_weights_and_leaves_the_callers_generator_alone():
+    torch.manual_seed(7)
+    expected = torch.rand(1)
+    torch.manual_seed(7)
+    first, second, other = (build("sage", 4, 2, seed=seed).first.lin_l.weight for seed in (1, 1, 2))
+    assert torch.equal(torch.rand(1), expected)
+    assert torch.equal(first, second)
+    assert not torch.equal(first, other)
+
+
+def test_degrees_are_counted_from_the_edges_given():
+    degrees = DegreeFeatures(bins=3)(torch.ones(4, 1), EDGES)
+    assert degrees.argmax(dim=1).tolist() == [1, 2, 2, 1]
+    assert degrees.sum(dim=1).tolist() == [1, 1, 1, 1]
+    assert DegreeFeatures(bins=3)(torch.ones(4, 1), EDGES[:, :2]).argmax(dim=1).tolist() == [1, 1, 0, 0]
+
+
+def test_featureless_networks_see_only_the_noisy_degrees():
+    """What the model says of a noisy graph depends on that graph alone: nothing of the clean one is left in x."""
+    model, noisy = build("gin", 0, 3, task="graph", seed=1), EDGES[:, :4]
+    clean = Data(x=torch.ones(4, 1), edge_index=EDGES)
+    stranger = Data(x=torch.ones(4, 1), edge_index=EDGES[:, 4:])
+    assert torch.equal(model(clean.x, noisy), model(stranger.x, noisy))
+    assert not torch.allclose(model(clean.x, noisy), model(clean.x, EDGES))
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(InputError, match="choose one of gcn"):
+        build("transformer", 4, 2)
+    with pytest.raises(InputError, match="'node' or 'graph'"):
+        build("gcn", 4, 2, task="edge")

@@ -1,0 +1,180 @@
+import pytest
+import torch
+from torch_geometric.data import Data
+from torch_geometric.utils import to_undirected
+
+from unswayed import datasets
+from unswayed.datasets import Dataset, Split
+from unswayed.errors import InputError
+from unswayed.models import build
+from unswayed.models.floors import floors
+from unswayed.models.training import fit
+from unswayed.models.training.clean import CleanSettings
+from unswayed.models.training.graphs import GraphPool, GraphSettings
+from unswayed.models.training.noisy import NoisyRows, NoisySettings
+from unswayed.models.training.view import view
+from unswayed.sampling.stream import Stream
+from unswayed.theory.noise import AddDelete, Flip
+
+QUICK = NoisySettings(warm_up=40, steps=10, batch=16, check_every=5, checks=1)
+NOISE = Flip(beta=0.8)
+
+
+@pytest.fixture(autouse=True)
+def small_teachers(monkeypatch):
+    """One short teacher of each kind: what is tested is who sees what, not how good they are."""
+    monkeypatch.setattr("unswayed.models.training.teacher.MEMBERS", 1)
+    monkeypatch.setattr("unswayed.models.training.teacher.CleanSettings", lambda: CleanSettings(steps=30))
+    monkeypatch.setattr("unswayed.models.floors.LABELS", CleanSettings(steps=60))
+    monkeypatch.setattr("unswayed.models.floors.DISTILLED", CleanSettings(steps=60, weight_decay=0.0))
+
+
+@pytest.fixture(scope="module")
+def toy():
+    """Two communities whose features give the class away."""
+    generator = torch.Generator().manual_seed(0)
+    y = torch.arange(120) % 2
+    x = torch.rand(120, 6, generator=generator) * 0.3
+    x[torch.arange(120), y] += 1
+    ends = torch.randint(120, (2, 300), generator=generator)
+    ends = ends[:, (y[ends[0]] == y[ends[1]]) & (ends[0] != ends[1])]
+    return Dataset("toy", "node", 6, 2, data=Data(x=x, edge_index=to_undirected(ends), y=y))
+
+
+@pytest.fixture(scope="module")
+def parts(toy):
+    return datasets.split(toy, 0, test=30, per_class=10)
+
+
+def accuracy(model, dataset, nodes):
+    answers = model(dataset.graph.x, dataset.graph.edge_index).argmax(dim=1)
+    return float((answers == dataset.labels)[nodes].float().mean())
+
+
+@pytest.mark.parametrize("recipe", ["clean", "noise", "distill"])
+@pytest.mark.parametrize("protocol", ["transductive", "inductive"])
+def test_every_recipe_learns_and_the_seed_decides(toy, parts, recipe, protocol):
+    options = {} if recipe == "clean" else {"noise": NOISE, "settings": QUICK}
+    models = [fit("sage", toy, parts, recipe=recipe, protocol=protocol, seed=1, **options) for _ in range(2)]
+    assert not models[0].training
+    assert accuracy(models[0], toy, parts.test) > 0.9
+    for mine, same in zip(models[0].parameters(), models[1].parameters(), strict=True):
+        assert torch.equal(mine, same)
+
+
+@pytest.mark.parametrize("recipe", ["clean", "noise", "distill"])
+def test_inductive_training_never_sees_a_test_node(toy, parts, recipe):
+    """Whatever the test nodes' labels, features and edges are, the weights are the same bit for bit."""
+    other = toy.graph.clone()
+    other.y[parts.test] = 1 - other.y[parts.test]
+    other.x[parts.test] = 99.0
+    touched = torch.isin(other.edge_index, parts.test).any(dim=0)
+    other.edge_index = other.edge_index[:, ~touched]
+    changed = Dataset("toy", "node", 6, 2, data=other)
+    options = {} if recipe == "clean" else {"noise": NOISE, "settings": QUICK}
+    mine, theirs = (
+        fit("sage", given, parts, recipe=recipe, protocol="inductive", **options) for given in (toy, changed)
+    )
+    for a, b in zip(mine.parameters(), theirs.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize("recipe", ["clean", "distill"])
+def test_transductive_training_never_reads_a_test_label(toy, parts, recipe):
+    other = toy.graph.clone()
+    other.y[parts.test] = 1 - other.y[parts.test]
+    changed = Dataset("toy", "node", 6, 2, data=other)
+    options = {} if recipe == "clean" else {"noise": NOISE, "settings": QUICK}
+    mine, theirs = (fit("sage", given, parts, recipe=recipe, **options) for given in (toy, changed))
+    for a, b in zip(mine.parameters(), theirs.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_the_inductive_view_keeps_every_other_edge(toy, parts):
+    seen = view(toy, parts, "inductive")
+    assert len(seen.kept) == 90
+    assert torch.equal(toy.labels[parts.train], seen.data.y[seen.train])
+    ends = seen.kept[seen.data.edge_index]
+    untouched = ~torch.isin(toy.graph.edge_index, parts.test).any(dim=0)
+    assert {tuple(e) for e in ends.t().tolist()} == {
+        tuple(e) for e in toy.graph.edge_index[:, untouched].t().tolist()
+    }
+
+
+def test_training_rows_follow_the_noise(toy):
+    nodes = torch.arange(120).repeat(40)
+    rows = NoisyRows(toy.graph, AddDelete(p_add=0.1, p_delete=0.6), 0).rows(nodes, 0)
+    clean = torch.zeros(120, 120, dtype=torch.bool)
+    clean[toy.graph.edge_index[0], toy.graph.edge_index[1]] = True
+    clean = clean.repeat(40, 1)
+    assert float(rows[~clean].float().mean()) == pytest.approx(0.1, abs=0.005)
+    assert float(rows[clean].float().mean()) == pytest.approx(0.4, abs=0.02)
+
+
+@pytest.fixture(scope="module")
+def small_graphs():
+    generator = torch.Generator().manual_seed(1)
+    graphs = []
+    for index in range(40):
+        n, label = 5 + index % 4, index % 2
+        ends = torch.randint(n, (2, 6), generator=generator)
+        x = torch.zeros(n, 3)
+        x[torch.arange(n), torch.randint(2, (n,), generator=generator) + label] = 1
+        edges = to_undirected(ends[:, ends[0] != ends[1]], num_nodes=n)
+        graphs.append(Data(x=x, edge_index=edges, y=torch.tensor([label])))
+    return Dataset("toys", "graph", 3, 2, graphs=tuple(graphs))
+
+
+def test_noisy_batches_are_the_structures_of_the_all_pairs_threat(small_graphs):
+    """Entry j(j-1)/2 + i is the pair (i, j): the same word decides it in training as in polling."""
+    pool, stream = GraphPool(small_graphs.graphs, "cpu"), Stream(5, "train")
+    chosen = torch.tensor([3, 10])
+    x, edges, batch = pool.batch(chosen, NOISE, stream, 7)
+    offset = 0
+    for place, index in enumerate(chosen.tolist()):
+        graph = small_graphs.graphs[index]
+        n = graph.num_nodes
+        flips, _ = stream.flips(7 + place, 8 + place, n * (n - 1) // 2, NOISE)
+        clean = {tuple(e) for e in graph.edge_index.t().tolist()}
+        wanted = {
+            (i, j)
+            for j in range(n)
+            for i in range(j)
+            if ((i, j) in clean) != bool(flips[0, j * (j - 1) // 2 + i])
+        }
+        mine = edges[:, batch[edges[0]] == place] - offset
+        assert {(a, b) for a, b in mine.t().tolist() if a < b} == wanted
+        assert torch.equal(x[batch == place], graph.x)
+        offset += n
+
+
+@pytest.mark.parametrize("recipe", ["clean", "noise"])
+def test_graph_recipes_learn(small_graphs, recipe):
+    parts = datasets.split(small_graphs, 0)
+    settings = GraphSettings(steps=60, batch=16, check_every=20, checks=2)
+    model = fit("gin", small_graphs, parts, recipe=recipe, noise=NOISE, settings=settings)
+    right = [int(model(g.x, g.edge_index).argmax()) == int(g.y) for g in small_graphs.graphs]
+    assert sum(right) >= 30
+
+
+def test_floors_ignore_edges_and_the_best_is_chosen_on_validation(toy, parts):
+    found = {option.name: option for option in floors(toy, parts)}
+    assert set(found) == {"majority", "mlp", "mlp-distilled"}
+    bare = Dataset(
+        "toy", "node", 6, 2, data=Data(x=toy.graph.x, edge_index=toy.graph.edge_index[:, :0], y=toy.labels)
+    )
+    assert torch.equal(found["mlp"].predictions, {f.name: f for f in floors(bare, parts)}["mlp"].predictions)
+    assert found["mlp"].accuracy > 0.9
+
+
+def test_mistakes_are_told(toy, parts, small_graphs):
+    with pytest.raises(InputError, match="say which with noise="):
+        fit("sage", toy, parts, recipe="noise")
+    with pytest.raises(InputError, match="recipe must be one of"):
+        fit("sage", toy, parts, recipe="magic")
+    with pytest.raises(InputError, match="protocol must be one of"):
+        fit("sage", toy, parts, protocol="psychic")
+    with pytest.raises(InputError, match="for graphs use the recipe 'noise'"):
+        fit("gin", small_graphs, datasets.split(small_graphs, 0), recipe="distill", noise=NOISE)
+    assert isinstance(datasets.split(small_graphs, 0), Split)
+    assert build("gin", 3, 2, task="graph").sizes == {}
