@@ -116,7 +116,11 @@ class AttentionLayer(Layer):
         own = self.score(sender, receiver).masked_fill(loop == 0, torch.finfo(score.dtype).min)
         shift = torch.maximum(score.amax(dim=1), own).detach()
         weight = (score - shift[:, None]).exp()
-        numerator = torch.einsum("bvh,bvhc->bhc", weight, near[0])
+        values_near = near[0]  # one for all rows, if they are rows of one target
+        if len(values_near) == 1:
+            numerator = torch.einsum("bvh,vhc->bhc", weight, values_near[0])
+        else:
+            numerator = torch.einsum("bvh,bvhc->bhc", weight, values_near)
         return self.mix(numerator, weight.sum(1), (own - shift).exp() * loop, values, extra)
 
     def dense(self, h: Tensor, adjacency: Tensor, loops: Tensor) -> Tensor:

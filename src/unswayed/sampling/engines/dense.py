@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from unswayed.errors import Unsupported
 from unswayed.sampling.classifier import Classifier
+from unswayed.sampling.engines import philox_triton
 from unswayed.sampling.engines.cores import Cores, cores, full_precision
 from unswayed.sampling.engines.layers import Layer
 from unswayed.sampling.engines.recognise import Plan, recognise
@@ -68,6 +69,8 @@ class DenseEngine:
     def __init__(self, question: Question) -> None:
         assert isinstance(question.threat, AllPairs)
         self.question, self.threat, self.device = question, question.threat, torch.device(question.device)
+        if self.device.type == "cuda":
+            philox_triton.register()
         self.classifier = Classifier(
             question.model, question.threat, question.classes, question.device, question.dtype
         )

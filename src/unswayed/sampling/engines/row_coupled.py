@@ -152,10 +152,7 @@ def rectified_sums(states: Tensor, weight: Tensor, threshold: Tensor) -> Tensor:
     """[S, T, F]: Σ_v weight[s, v] relu(states[s, v] + threshold[s, t])."""
     if states.is_cuda:
         return torch.stack(
-            [
-                _weighted(weight, torch.relu(states + threshold[:, t, None]))
-                for t in range(threshold.shape[1])
-            ],
+            [_weighted(weight, (states + threshold[:, t, None]).relu_()) for t in range(threshold.shape[1])],
             dim=1,
         )
     low, high = threshold.amin((0, 1)), threshold.amax((0, 1))

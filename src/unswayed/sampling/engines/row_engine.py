@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from unswayed.errors import Unsupported
 from unswayed.sampling.classifier import Classifier
+from unswayed.sampling.engines import philox_triton
 from unswayed.sampling.engines.attention import AttentionLayer
 from unswayed.sampling.engines.cores import Cores, cores, full_precision
 from unswayed.sampling.engines.layers import Layer, Payload, Sent
@@ -27,7 +28,7 @@ IntArray = npt.NDArray[np.int64]
 
 # Numbers held at a time: noise of a span of samples (bits), payloads of a chunk of targets, the states of attached nodes
 # from which they are made, and the noise of a chunk of samples as floats. Caches decide on a CPU, memory on a card.
-SPAN = {"cpu": 2**28, "cuda": 2**33}
+SPAN = {"cpu": 2**26, "cuda": 2**33}
 PAYLOAD = {"cpu": 2**24, "cuda": 2**31}
 NEAR = {"cpu": 2**20, "cuda": 2**29}
 FLOATS = {"cpu": 2**21, "cuda": 2**30}
@@ -59,6 +60,8 @@ class RowEngine:
         assert isinstance(threat, Row)
         assert threat.graph.x is not None
         self.question, self.device = question, torch.device(question.device)
+        if self.device.type == "cuda":
+            philox_triton.register()
         self.classifier = Classifier(
             question.model, threat, question.classes, question.device, question.dtype
         )

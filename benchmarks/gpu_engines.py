@@ -1,0 +1,214 @@
+"""Time the engines on a CUDA card: PYTHONPATH=src python3 benchmarks/gpu_engines.py --data DIR [--out DIR]
+
+Prints a table, a profile of where the time goes and how far each figure is from what the card's arithmetic and bandwidth
+allow, and writes gpu_engines.json. Every vote table is compared with the CPU's on a small part first.
+"""
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+
+def main() -> None:
+    options = _options()
+    if options.data:
+        os.environ["UNSWAYED_DATA"] = options.data
+    _use_kernel(options.kernel)
+    rows = []
+    for name, dataset, model, samples, everyone in CASES:
+        if options.only and name not in options.only.split(","):
+            continue
+        try:
+            rows.append(_measure(name, dataset, model, samples, everyone, options.profile))
+        except Exception as error:  # one case that fails must not lose the others' figures
+            rows.append({"case": name, "error": f"{type(error).__name__}: {error}"})
+        print(json.dumps({k: v for k, v in rows[-1].items() if k != "profile"}), flush=True)
+    document = {
+        "card": torch.cuda.get_device_name(),
+        "torch": torch.__version__,
+        "peaks": _peaks(),
+        "rows": rows,
+    }
+    out = Path(options.out or ".")
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "gpu_engines.json").write_text(json.dumps(document, indent=2) + "\n")
+    _print(rows)
+
+
+# name, dataset, model, samples, all nodes (else 100)
+CASES: list[tuple[str, str, str, int, bool]] = [
+    ("gcn-mean", "cora", "gcn-mean", 10_000, False),
+    ("gat", "cora", "gat", 10_000, False),
+    ("gcn", "cora", "gcn", 10_000, False),
+    ("sage", "cora", "sage", 10_000, False),
+    ("generic", "cora", "gcn-mean", 10_000, False),
+    ("gcn-mean-1e8", "cora", "gcn-mean", 1_000_000, False),
+    ("pubmed-all", "pubmed", "gcn-mean", 10_000, True),
+    ("mutag-gin", "mutag", "gin", 10_000, False),
+]
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", help="folder with the datasets")
+    parser.add_argument("--out", default=os.environ.get("OUT"), help="folder for gpu_engines.json")
+    parser.add_argument("--only", help="cases, separated by commas")
+    parser.add_argument("--profile", action="store_true", help="also run torch's profiler")
+    parser.add_argument(
+        "--kernel", choices=["auto", "torch", "triton"], default="auto", help="how noise is drawn"
+    )
+    return parser.parse_args()
+
+
+def _use_kernel(kind: str) -> None:
+    from unswayed.sampling import stream
+    from unswayed.sampling.engines import philox_triton
+
+    if kind == "torch":
+        philox_triton.triton = None  # so that no engine registers it
+        stream.FLIP_KERNELS.pop("cuda", None)
+        return
+    found = philox_triton.register()
+    print(f"fused noise kernel: {'in use' if found else 'not in use'}", flush=True)
+    if kind == "triton" and not found:
+        raise SystemExit("The fused kernel is missing or gives other bits than the plain path.")
+
+
+def _question(dataset: str, model: str, everyone: bool, device: str, engine: str) -> Any:
+    from unswayed import datasets, models
+    from unswayed.sampling.question import Question
+    from unswayed.sampling.threat import AllPairs, Row
+    from unswayed.theory.noise import Flip
+
+    data = datasets.load(dataset)
+    network = models.build(model, data.num_features, data.num_classes, task=data.task)
+    if data.task == "graph":
+        threat: Any = AllPairs(data.graphs)
+    else:
+        _train(network, data.data)
+        n = data.data.num_nodes
+        threat = Row(data.data, torch.arange(n) if everyone else torch.randperm(n)[:100])
+    return Question(network.eval(), threat, Flip(beta=0.7), device=device, engine=engine)
+
+
+def _train(network: Any, data: Any) -> None:
+    """A few clean steps, so that states and scores are spread as a trained model's."""
+    torch.manual_seed(0)
+    network.cuda().train()
+    x, edges, y = data.x.cuda(), data.edge_index.cuda(), data.y.cuda()
+    optimizer = torch.optim.Adam(network.parameters(), lr=0.01, weight_decay=5e-4)
+    for _ in range(100):
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(network(x, edges), y).backward()
+        optimizer.step()
+    network.cpu()
+
+
+def _measure(
+    name: str, dataset: str, model: str, samples: int, everyone: bool, profile: bool
+) -> dict[str, Any]:
+    from unswayed.sampling.engines import choose
+
+    question = _question(dataset, model, everyone, "cuda", "generic" if name == "generic" else "fast")
+    engine = choose(question)
+    few = tuple(range(min(10, len(question.threat))))
+    agree = _agreement(question, engine, few)
+    engine.count(0, min(samples, 64))
+    engine.count(0, min(samples, 10_000), None if not everyone else tuple(range(512)))
+    torch.cuda.reset_peak_memory_stats()
+    seconds = min(
+        _timed(lambda: engine.count(0, samples)) for _ in range(1 if everyone or samples > 10_000 else 3)
+    )
+    row = {
+        "case": name,
+        "engine": engine.name,
+        "graphs": samples * len(question.threat),
+        "seconds": seconds,
+        "ns_a_graph": 1e9 * seconds / (samples * len(question.threat)),
+        "agreement_with_cpu": agree,
+        "peak_memory_gib": torch.cuda.max_memory_allocated() / 2**30,
+        **_roofline(question, samples, seconds, name),
+    }
+    if profile:
+        row["profile"] = _profile(lambda: engine.count(0, min(samples, 10_000), few if everyone else None))
+    return row
+
+
+def _agreement(question: Any, engine: Any, few: tuple[int, ...]) -> float:
+    """Share of single votes that are the CPU's, on a few targets."""
+    from unswayed.sampling.engines import choose
+
+    slow = choose(replace(question, device="cpu", engine="fast"))
+    same = [np.array_equal(engine.count(s, s + 1, few), slow.count(s, s + 1, few)) for s in range(20)]
+    return float(np.mean(same))
+
+
+def _timed(work: Callable[[], Any]) -> float:
+    torch.cuda.synchronize()
+    begin = time.perf_counter()
+    work()
+    torch.cuda.synchronize()
+    return time.perf_counter() - begin
+
+
+def _peaks() -> dict[str, float]:
+    """Measured on this card: float32 matrix products (no TF32), and copying."""
+    a = torch.rand(8192, 8192, device="cuda")
+    seconds = min(_timed(lambda: a @ a) for _ in range(3))
+    b = torch.empty(2**30, device="cuda")
+    copy = min(_timed(b.clone) for _ in range(3))
+    return {"float32_flops": 2 * 8192**3 / seconds, "bytes_a_second": 2 * 4 * 2**30 / copy}
+
+
+def _roofline(question: Any, samples: int, seconds: float, name: str) -> dict[str, float]:
+    """The arithmetic of the matrix products, and the least bytes (noise as floats, written and read once)."""
+    if question.threat.kind != "row" or name == "generic":
+        return {}
+    n, targets = question.threat.graph.num_nodes, len(question.threat)
+    classes, hidden = {"cora": (7, 16), "pubmed": (3, 16)}["pubmed" if n > 10_000 else "cora"]
+    peaks = _peaks()
+    flops = {
+        "gcn": 3.0 * samples * targets * n * hidden,  # add, compare, multiply-add for every attached state
+        "gat": 2.0 * samples * n * targets * 72 + 10.0 * samples * n * targets,
+    }.get(name, 2.0 * samples * n * (targets * classes + hidden))
+    noise = 2 * 4.0 * samples * n
+    least = max(flops / peaks["float32_flops"], noise / peaks["bytes_a_second"])
+    return {"flops": flops, "noise_bytes": noise, "least_seconds": least, "share_of_limit": least / seconds}
+
+
+def _profile(work: Callable[[], Any]) -> str:
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as seen:
+        work()
+        torch.cuda.synchronize()
+    table = seen.key_averages().table(sort_by="self_cuda_time_total", row_limit=14, max_name_column_width=60)
+    print(table, flush=True)
+    return str(table)
+
+
+def _print(rows: list[dict[str, Any]]) -> None:
+    print(
+        f"{'case':<14} {'engine':<8} {'graphs':>12} {'seconds':>10} {'of the limit':>12} {'agrees':>7} {'GiB':>6}"
+    )
+    for row in rows:
+        if "error" in row:
+            print(f"{row['case']:<14} {row['error']}")
+            continue
+        share = f"{row['share_of_limit']:.0%}" if "share_of_limit" in row else ""
+        print(
+            f"{row['case']:<14} {row['engine']:<8} {row['graphs']:>12,} {row['seconds']:>10.4f} {share:>12} "
+            f"{row['agreement_with_cpu']:>7.1%} {row['peak_memory_gib']:>6.1f}"
+        )
+
+
+if __name__ == "__main__":
+    main()
