@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from unswayed.theory import AddDelete, bound_votes, certified_size, grid
+from unswayed.theory import AddDelete, bound_votes, certified_size, grid, is_certified
 
 PUBLISHED_SECONDS = "0.01 to 0.12 s for a grid of 100 probabilities"
 CORNERS = ((1e-3, 0.4), (1e-3, 0.8), (1e-2, 0.6), (0.2, 0.4), (0.01, 0.9))
@@ -59,14 +59,7 @@ def theirs(
 
 def exactly(p_top: float, p_rest: float, noise: AddDelete, adds: int, deletes: int) -> bool:
     """The same question in fractions, over all pairs of flips, with no float anywhere."""
-    p, m = Fraction(noise.p_add), Fraction(noise.p_delete)
-    cells = []
-    for i, j in product(range(adds + 1), range(deletes + 1)):
-        ways = comb(adds, i) * comb(deletes, j)
-        x = ways * p**i * (1 - p) ** (adds - i) * m**j * (1 - m) ** (deletes - j)
-        y = ways * (1 - m) ** i * m ** (adds - i) * (1 - p) ** j * p ** (deletes - j)
-        cells.append((x / y, x, y))
-    cells.sort()
+    cells = exact_cells(noise, adds, deletes)
     top = Fraction(p_top)
     rest = min(Fraction(p_rest), 1 - top)
 
@@ -78,6 +71,46 @@ def exactly(p_top: float, p_rest: float, noise: AddDelete, adds: int, deletes: i
         return total
 
     return filled(cells[::-1], top) > filled(cells, rest)
+
+
+def exact_cells(noise: AddDelete, adds: int, deletes: int) -> list[tuple[Fraction, Fraction, Fraction]]:
+    """(ratio, X-mass, Y-mass) of every pair of flips, from the lowest ratio up."""
+    p, m = Fraction(noise.p_add), Fraction(noise.p_delete)
+    cells = []
+    for i, j in product(range(adds + 1), range(deletes + 1)):
+        ways = comb(adds, i) * comb(deletes, j)
+        x = ways * p**i * (1 - p) ** (adds - i) * m**j * (1 - m) ** (deletes - j)
+        y = ways * (1 - m) ** i * m ** (adds - i) * (1 - p) ** j * p ** (deletes - j)
+        cells.append((x / y, x, y))
+    return sorted(cells)
+
+
+def at_the_edge(noise: AddDelete, reach: int = 4) -> dict[str, int]:
+    """Two classes, with p_top at and next to the exact threshold of each attack: who is right there?"""
+    found = {"cells": 0, "ours_wrong": 0, "theirs_over_claims": 0, "theirs_misses": 0}
+    for a, r in product(range(reach + 1), repeat=2):
+        edge = float(threshold(noise, a, r))
+        for p_top in (np.nextafter(edge, 0), edge, np.nextafter(edge, 1)):
+            if not 0.5 < p_top < 1:
+                continue
+            truth = exactly(p_top, 1 - p_top, noise, a, r)
+            claim = bool(theirs(np.array([p_top]), None, noise, a, r)[0])
+            ours = bool(is_certified(p_top, 1 - p_top, noise, adds=a, deletes=r))
+            found["cells"] += 1
+            found["ours_wrong"] += ours != truth
+            found["theirs_over_claims"] += claim and not truth
+            found["theirs_misses"] += truth and not claim
+    return found
+
+
+def threshold(noise: AddDelete, adds: int, deletes: int) -> Fraction:
+    """The p_top at which the label's probability after the attack is exactly one half."""
+    used, left = Fraction(0), Fraction(1, 2)
+    for _, x, y in reversed(exact_cells(noise, adds, deletes)):
+        if y >= left:
+            return used + x * left / y
+        used, left = used + x, left - y
+    return Fraction(1)
 
 
 def compare(p_top: np.ndarray, p_rest: np.ndarray, noise: AddDelete, reach: int) -> dict[str, int]:
@@ -209,6 +242,7 @@ def main() -> None:
                 "samples": samples,
                 **compare(bounds.p_top, bounds.p_rest, noise, options.reach),
                 "runner_up_from_other_votes": wrong_runner_up(counts, other, samples, options.alpha, noise),
+                "at_the_edge": at_the_edge(noise),
                 **seconds_for_a_grid(noise, options.reach),
                 "published_seconds": PUBLISHED_SECONDS,
             }
@@ -239,7 +273,10 @@ def table(rows: list[dict[str, Any]], joined: dict[str, int], reach: int) -> str
             f"{row['disputed_with_several_classes']} ({row['disputed_settled_for_ours']}) | "
             f"{over['over_claimed']} of {over['targets']:,} | {row['grid_seconds']:.3f} |\n"
         )
+    edge = {key: sum(row["at_the_edge"][key] for row in rows) for key in rows[0]["at_the_edge"]}
     return text + (
+        f"\nAt and next to the exact thresholds of small attacks ({edge['cells']} cells), where rounding decides: ours is wrong in "
+        f"{edge['ours_wrong']}, theirs in floats over-claims in {edge['theirs_over_claims']} and misses {edge['theirs_misses']}.\n"
         f"\nPublished time: {PUBLISHED_SECONDS}. Regions of two kinds of noise joined without sorting: "
         f"{joined['false']} of {joined['claimed']} certified cells are false.\n"
     )
