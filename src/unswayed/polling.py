@@ -25,6 +25,7 @@ from unswayed.votes import Votes
 IntArray = npt.NDArray[np.int64]
 Counted = tuple[Block, IntArray]
 
+MAX_SAMPLES = 10**9  # more would fill the memory with the list of blocks alone
 BLOCK = 1000  # sample numbers counted, stored and resumed together
 SAVE_EVERY = 1.0  # seconds between writes of the store, at least; ten times as long as a write takes
 
@@ -292,6 +293,6 @@ def bar(progress: bool | None, answers: int) -> Iterator[Advance]:
 
 
 def _whole(value: Any, name: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise InputError(f"{name} must be a whole number from 1 up, not {value!r}.")
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= MAX_SAMPLES:
+        raise InputError(f"{name} must be a whole number from 1 up to {MAX_SAMPLES:,}, not {value!r}.")
     return int(value)
