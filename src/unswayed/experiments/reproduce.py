@@ -7,7 +7,7 @@ does the work alone (train and poll), on a machine where neither the command lin
 
 import argparse
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +36,14 @@ def prepare(
     runs: Path,
     device: str = "cpu",
     samples: int = SAMPLES[-1],
-    datasets: Iterable[str] | None = None,
+    datasets: Collection[str] | None = None,
+    seed: int | None = None,
     say: Say = print,
 ) -> None:
-    """Train and poll whatever these experiments lack; what is stored is never done again."""
+    """Train and poll whatever these experiments lack; what is stored is never done again.
+
+    `datasets` and `seed` pick a part of the work, so that several processes can share it.
+    """
     from unswayed.experiments.runs import Run
 
     if seeds < 1 or samples < 1:
@@ -48,7 +52,7 @@ def prepare(
     command = f"unswayed reproduce {' '.join(experiments)} --recipe {recipe} --seeds {seeds}"
     wanted = work(experiments, recipe, seeds)
     for done, (training, betas) in enumerate(wanted.items()):
-        if datasets is None or training.dataset in datasets:
+        if (datasets is None or training.dataset in datasets) and seed in (None, training.seed):
             say(f"[{done + 1} of {len(wanted)}] {training.key}")
             Run(training, runs, device).complete(betas, samples, command=command, say=say)
 
@@ -96,7 +100,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--samples", type=int, default=SAMPLES[-1])
     parser.add_argument("--runs", type=Path, required=True)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--datasets", nargs="*", default=None)
+    parser.add_argument("--datasets", nargs="*", default=None, help="only these")
+    parser.add_argument("--seed", type=int, default=None, help="only this one of the seeds")
     options = parser.parse_args(argv)
     prepare(
         options.experiments,
@@ -106,6 +111,7 @@ def main(argv: list[str] | None = None) -> None:
         device=options.device,
         samples=options.samples,
         datasets=options.datasets,
+        seed=options.seed,
         say=lambda words: print(words, flush=True),
     )
 
