@@ -38,8 +38,8 @@ def test_the_simulation_has_power(monkeypatch):
 
 
 def test_a_family_with_shared_noise_holds_together():
-    rate = coverage.family_false_rate(50, 200, 0.05, 400, np.random.default_rng(9))
-    assert rate <= allowed(400, 0.05)
+    rate = coverage.family_false_rate(50, 200, 0.05, 200, np.random.default_rng(9))
+    assert rate <= allowed(200, 0.05)
 
 
 @pytest.mark.parametrize("law", ["2 classes, tie", "3 classes, two tied", "7 classes, clear"])

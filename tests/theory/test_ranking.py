@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from unswayed.theory import bound_votes
+from unswayed.theory.binomial import lower_limit, upper_limit
 from unswayed.theory.ranking import leads
 
 
@@ -56,6 +57,25 @@ def test_tight_abstains_where_the_winner_is_not_proved():
     got = bound_votes([[52, 48, 0], [90, 10, 0], [30, 10, 0], [30, 30, 0]], 100, 0.05, "tight")
     assert (got.p_top <= got.p_rest).tolist() == [True, False, True, True]
     assert (got.p_top[0], got.p_rest[0]) == (0, 1)
+
+
+def test_tight_spends_alpha_as_documented():
+    """A tenth on the test, the rest in halves on the two limits; with two classes, all the rest on the one limit."""
+    alpha, top, second = 0.05, 66, 34
+    assert alpha / 10 < exact_p_value(62, 38) <= alpha
+    assert exact_p_value(top, second) <= alpha / 10
+    got = bound_votes([[62, 38, 0], [top, second, 0]], 100, alpha, "tight")
+    assert got.p_top[0] == 0
+    each = 9 * alpha / 20
+    assert got.p_top[1] == pytest.approx(lower_limit(np.array([top]), np.array([100]), each)[0], rel=1e-12)
+    assert got.p_rest[1] == pytest.approx(
+        upper_limit(np.array([second]), np.array([100]), each)[0], rel=1e-12
+    )
+    pair = bound_votes([[top, second]], 100, alpha, "tight")
+    assert pair.p_top[0] == pytest.approx(
+        lower_limit(np.array([top]), np.array([100]), 0.9 * alpha)[0], rel=1e-12
+    )
+    assert pair.p_rest[0] == 1 - pair.p_top[0]
 
 
 def test_tight_is_tighter_than_strict_and_than_the_published_bounds():

@@ -82,6 +82,9 @@ def test_rest_is_clipped_to_what_the_top_leaves():
         certified_size(0.9, [0.1, 0.4, 0.89], BETA, 99).tolist() == [certified_size(0.9, 0.1, BETA, 99)] * 3
     )
     assert worst_case(0.9, 0.5, BETA, deletes=1) == worst_case(0.9, 0.1, BETA, deletes=1)
+    assert is_certified(0.9, [0.1, 0.4, 0.89], BETA, deletes=1).all()
+    assert not is_certified(0.2, 0.7, BETA, deletes=1)
+    assert exact.decide(0.9, 0.5, BETA, 0, 1)
 
 
 def test_keeping_and_flipping_with_the_same_probability_are_equivalent():
