@@ -7,15 +7,16 @@ import typer
 
 from unswayed.errors import InputError
 
-app = typer.Typer(no_args_is_help=True, help="List, fetch and check the benchmark datasets.")
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, help="List, fetch and check the benchmark datasets."
+)
 
+Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
 Names = Annotated[list[str] | None, typer.Argument(help="Datasets; all six where none is named.")]
 
 
 @app.command("list")
-def list_datasets(
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
-) -> None:
+def list_datasets(as_json: Json = False) -> None:
     """Say which datasets there are, their statistics, and where each lies on this machine."""
     from unswayed.datasets.catalog import ENTRIES
     from unswayed.datasets.sources import find
@@ -48,22 +49,27 @@ def list_datasets(
 
 
 @app.command()
-def fetch(names: Names = None) -> None:
+def fetch(names: Names = None, as_json: Json = False) -> None:
     """Fetch what is not on this machine yet, verified, into the user's cache."""
     from unswayed.datasets.catalog import NAMES, entry
     from unswayed.datasets.sources import locate
 
+    places = {}
     for about in [entry(name) for name in names or NAMES]:
-        folder, _ = locate(about, fetch=True)
-        print(f"{about.name}: {folder}")
+        places[about.name] = str(locate(about, fetch=True)[0])
+        if not as_json:
+            print(f"{about.name}: {places[about.name]}")
+    if as_json:
+        print(json.dumps(places))
 
 
 @app.command()
-def verify(names: Names = None) -> None:
+def verify(names: Names = None, as_json: Json = False) -> None:
     """Compare every file with the sha256 shipped with the package, and count nodes, edges and classes."""
     from unswayed.datasets import load
     from unswayed.datasets.catalog import NAMES, entry
 
+    right = []
     for about in [entry(name) for name in names or NAMES]:
         dataset = load(about.name)
         graphs = dataset.graphs or (dataset.graph,)
@@ -72,4 +78,8 @@ def verify(names: Names = None) -> None:
             raise InputError(
                 f"{about.name} has {counted} graphs, nodes and edges, which is not what was published."
             )
-        print(f"{about.name}: sha256 and counts are right")
+        right.append(about.name)
+        if not as_json:
+            print(f"{about.name}: sha256 and counts are right")
+    if as_json:
+        print(json.dumps({"right": right}))

@@ -139,7 +139,8 @@ def _verdict(error: BaseException) -> tuple[int, str]:
 def _usage(error: Any) -> str:
     ctx = getattr(error, "ctx", None)
     path = ctx.command_path if ctx is not None else "unswayed"
-    return f"{error.format_message().rstrip('.')}; see '{path} --help'."
+    said = error.format_message().rstrip(".") or "Name a sub-command"
+    return f"{said}; see '{path} --help'."
 
 
 def _disk(error: OSError) -> str:

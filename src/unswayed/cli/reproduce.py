@@ -7,7 +7,7 @@ import typer
 
 from unswayed.cli.common import emit, note
 
-app = typer.Typer(rich_markup_mode="rich")
+app = typer.Typer(rich_markup_mode="rich", add_completion=False)
 
 
 @app.command(
