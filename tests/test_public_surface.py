@@ -9,7 +9,7 @@ import unswayed
 
 FIXED = {
     "AddDelete", "AllPairs", "Bits", "Budget", "Certificates", "Flip", "Pairs", "RayRunner", "Row", "SerialRunner", "Target", "Votes",
-    "__version__", "best_of", "certify", "errors", "load", "plot_accuracy", "poll", "theory", "write_report",
+    "__version__", "best_of", "certify", "chosen_on", "errors", "load", "plot_accuracy", "poll", "theory", "write_report",
 }  # fmt: skip
 HEAVY = [
     "torch",

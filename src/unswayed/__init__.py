@@ -12,7 +12,7 @@ from unswayed._version import __version__
 if TYPE_CHECKING:
     from unswayed import errors, theory
     from unswayed.certificates import Certificates, certify
-    from unswayed.choosing import best_of
+    from unswayed.choosing import best_of, chosen_on
     from unswayed.polling import poll
     from unswayed.report.html import write_report
     from unswayed.report.plots import plot_accuracy
@@ -40,6 +40,7 @@ _HOMES = {
     "Votes": "unswayed.votes",
     "best_of": "unswayed.choosing",
     "certify": "unswayed.certificates",
+    "chosen_on": "unswayed.choosing",
     "errors": "unswayed.errors",
     "load": "unswayed.store",
     "plot_accuracy": "unswayed.report.plots",
@@ -64,6 +65,7 @@ __all__ = [
     "__version__",
     "best_of",
     "certify",
+    "chosen_on",
     "errors",
     "load",
     "plot_accuracy",
