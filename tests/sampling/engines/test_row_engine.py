@@ -50,3 +50,14 @@ def test_votes_equal_the_generic_engines(name: str, seed: int) -> None:
 
 def test_auto_picks_it() -> None:
     assert choose(question("gat", 0)).name == "row"
+
+
+@pytest.mark.parametrize("name", ["gat", "gat-no-loops", "gatv2"])
+def test_attention_scores_that_differ_by_hundreds_lose_nothing(name: str) -> None:
+    asked = question(name, 0, dtype=None)
+    with torch.no_grad():
+        for parameter in asked.model.parameters():
+            parameter.mul_(8)
+    fast, slow = RowEngine(asked), GenericEngine(asked)
+    assert fast.coupling == "coupled"
+    np.testing.assert_array_equal(fast.count(0, 60), slow.count(0, 60))

@@ -43,6 +43,15 @@ class AttentionLayer(Layer):
         active = fn.leaky_relu(sender + receiver, self.module.negative_slope)
         return active.squeeze(-1) if type(self.module) is gnn.GATConv else (active * self.module.att).sum(-1)
 
+    def spread(self, sent: Sent) -> float:
+        """How far apart two scores of one receiver can be at most."""
+        reach = (sent[1].amax(0) - sent[1].amin(0)).detach()
+        return float(
+            reach.max()
+            if type(self.module) is gnn.GATConv
+            else (reach * self.module.att.detach().abs()).sum(-1).max()
+        )
+
     def loop(self, loops: Tensor) -> Tensor:
         """1 where the softmax includes the node itself."""
         return torch.ones_like(loops) if self.module.add_self_loops else loops

@@ -92,7 +92,8 @@ class Replaced:
     def _own(self, layer: Layer, others: Sent, targets: Sent, first: bool) -> Tensor:
         """The targets' state after `layer`, from what the other nodes and the targets send."""
         around = self.prepared.around
-        if isinstance(layer, AttentionLayer) and not first:
+        if isinstance(layer, AttentionLayer):
+            others = tuple(t[None] for t in others) if first else others
             return layer.own_attending(around, others, self.rows, targets, self.nodes)
         payload = layer.payload(around, others, self.nodes)
         count = self.rows.sum(1).to(targets[0].dtype)

@@ -16,7 +16,7 @@ from unswayed.sampling.engines.attention import AttentionLayer
 from unswayed.sampling.engines.cores import Cores, cores, full_precision
 from unswayed.sampling.engines.layers import Layer, Payload, Sent
 from unswayed.sampling.engines.row import Prepared, Replaced, own_states, row_plan
-from unswayed.sampling.engines.row_attention import Attended
+from unswayed.sampling.engines.row_attention import SPREAD, Attended
 from unswayed.sampling.engines.row_coupled import Coupled, coupling
 from unswayed.sampling.engines.row_sums import CommonSum, Drawn, Flips, TargetSum
 from unswayed.sampling.engines.surroundings import Surroundings
@@ -74,9 +74,16 @@ class RowEngine:
             around = Surroundings.of(threat.graph.edge_index, threat.graph.num_nodes, kind, self.device)
             self.known = Prepared(plan, around, x)
         self.nodes = threat.nodes.to(self.device)
-        self.coupling = coupling(plan)
+        self.coupling = "coupled" if self._scores_are_wild() else coupling(plan)
         with self.classifier.evaluation(), torch.no_grad():
             self.classes, self.width = self._sizes(self.nodes[:1])
+
+    def _scores_are_wild(self) -> bool:
+        """Whether a first layer's attention weights could vanish next to each other, so that each row needs its own scale."""
+        layers = [(self.known.plan.steps[i].layer, sent) for i, sent in self.known.sent.items()]
+        return any(
+            isinstance(layer, AttentionLayer) and layer.spread(sent) > SPREAD for layer, sent in layers
+        )
 
     def _sizes(self, node: Tensor) -> tuple[int, int]:
         """The number of output columns, and of the columns that one target takes in the widest matrix product."""
