@@ -88,3 +88,11 @@ def test_anytime_bounds_are_wider_than_those_of_one_look():
 def test_two_classes_leave_the_rest():
     got = bound_votes([[95, 5]], 100, 0.05, "anytime")
     assert got.p_rest[0] == 1 - got.p_top[0]
+
+
+def test_anytime_spends_alpha_as_documented():
+    got = bound_votes([[900, 60, 30]], 1000, 0.01, "anytime")
+    top, rest, d = (np.array([n]) for n in (900, 60, 1000))
+    assert got.p_top == limits(top, d, 0.01, 4, upper=False)
+    assert got.p_rest == limits(rest, d, 0.01, 4, upper=True)
+    assert bound_votes([[900, 100]], 1000, 0.01, "anytime").p_top == limits(top, d, 0.01, 2, upper=False)
