@@ -46,6 +46,7 @@ class Recorder(SerialRunner):
     """Notes which blocks were drawn; may stop after a number of them like somebody pressing Ctrl-C."""
 
     def __init__(self, stop_after=None, backwards=False):
+        super().__init__()
         self.blocks, self.stop_after, self.backwards = [], stop_after, backwards
 
     def run(self, question, blocks):

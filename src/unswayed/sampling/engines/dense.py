@@ -88,7 +88,7 @@ class DenseEngine:
         """int64[targets, classes]: votes of samples start .. stop - 1 for the targets at these positions."""
         asked = tuple(range(len(self.threat))) if targets is None else tuple(targets)
         counts = np.zeros((len(asked), self.classes), dtype=np.int64)
-        widest = max(1, int(self.threat.entries[list(asked)].max()))
+        widest = max(1, int(self.threat.entries[list(asked)].max(initial=0)))
         span = max(4, SPAN[self.device.type] // widest // 4 * 4)
         with self.classifier.evaluation(), torch.no_grad(), full_precision(), cores(self.device) as on:
             for low in range(start, stop, span):
