@@ -3,7 +3,7 @@
 The rules, for each page:
 
 - ```python blocks are executed in order, in one namespace a page and an empty folder a page;
-- ```sh blocks hold `unswayed` commands only, and each must end with exit code 0; they draw at most `SAMPLES` samples here;
+- ```sh blocks hold `unswayed` commands only, each must end with exit code 0; `small` says how they are cut to test size;
 - a ```text block is what the block before it printed (`...` stands for anything);
 - a block after `<!-- file: name -->` is also, or (```text) only, written to that file for the blocks that follow;
 - a block that cannot follow its rule has the reason in a comment just before it: `<!-- not run: reason -->`.
@@ -71,8 +71,10 @@ def commands_of(body: str) -> list[list[str]]:
 
 
 def small(arguments: list[str]) -> list[str]:
-    """The same command with at most `SAMPLES` samples."""
+    """The same command with at most `SAMPLES` samples, and on a benchmark without training the models of the floor."""
     shorter = list(arguments)
+    if "--dataset" in arguments and "--no-floor" not in arguments:
+        shorter.append("--no-floor")
     for place, word in enumerate(arguments[:-1]):
         if word == "--samples":
             shorter[place + 1] = str(min(SAMPLES, int(arguments[place + 1])))
@@ -197,6 +199,7 @@ def test_the_checks_can_fail(empty_folder):
 
 def test_commands_are_cut_to_test_size():
     assert small(["certify", "--samples", "10000"]) == ["certify", "--samples", "200"]
+    assert small(["certify", "--dataset", "cora"]) == ["certify", "--dataset", "cora", "--no-floor"]
     assert commands_of("unswayed certify \\\n  --samples 5  # why\n") == [
         ["unswayed", "certify", "--samples", "5"]
     ]
