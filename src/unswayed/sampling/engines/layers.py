@@ -93,10 +93,23 @@ class SumLayer(Layer):
         root: Callable[[Tensor], Tensor | None] = lambda h: None,
         finish: Callable[[Tensor], Tensor] = lambda total: total,
         mean: bool = False,
-        loop: float = 0.0,
+        loop: Callable[[], Tensor | float] = lambda: 0.0,
+        bias: Callable[[], Tensor | None] = lambda: None,
     ) -> None:
         super().__init__(module)
-        self.lift, self.root, self.finish, self.mean, self.loop = lift, root, finish, mean, loop
+        self.lift, self.root, self.finish, self.mean, self._loop, self.bias = (
+            lift,
+            root,
+            finish,
+            mean,
+            loop,
+            bias,
+        )
+
+    @property
+    def loop(self) -> Tensor | float:
+        """The weight of the self-loop that the layer adds."""
+        return self._loop()
 
     def send(self, h: Tensor) -> Sent:
         """The message and, where the layer has one, the root term."""
@@ -104,7 +117,7 @@ class SumLayer(Layer):
         return (self.lift(h),) if root is None else (self.lift(h), root)
 
     def _join(self, total: Tensor, sent: Sent) -> Tensor:
-        return total if len(sent) == 1 else total + sent[1]
+        return _plus(total if len(sent) == 1 else total + sent[1], self.bias())
 
     def clean(self, around: Surroundings, sent: Sent) -> Sent:
         """The aggregate of each node that gains the target (without its message), its scale, and of one that has it."""
@@ -148,7 +161,11 @@ class SumLayer(Layer):
         """One batched product."""
         sent = self.send(h)
         weight = (loops + self.loop)[..., None]
-        total = _gather(adjacency, sent[0]) + weight * sent[0]
+        if not self.mean and len(sent) == 1:
+            bias = self.bias()
+            start = weight * sent[0] if bias is None else torch.addcmul(bias, weight, sent[0])
+            return self.finish(_gather(adjacency, sent[0], start))
+        total = _gather(adjacency, sent[0], weight * sent[0])
         if self.mean:
             total = total / (adjacency.sum(-1, keepdim=True) + weight).clamp_min(1)
         return self.finish(self._join(total, sent))
@@ -217,12 +234,12 @@ class SymmetricGCN(Layer):
         """One batched product between two scalings."""
         z, loop = self.module.lin(h), self.loop(loops)
         root = inverse_root(adjacency.sum(-1) + loop)[..., None]
-        return self.finish(root * (_gather(adjacency, root * z) + loop[..., None] * root * z))
+        return self.finish(root * _gather(adjacency, root * z, loop[..., None] * root * z))
 
 
-def _gather(adjacency: Tensor, z: Tensor) -> Tensor:
-    """[B, N, M]; states [1, N, M] that are the same in all samples need one product only."""
-    return adjacency @ z[0] if len(z) == 1 else torch.bmm(adjacency, z)
+def _gather(adjacency: Tensor, z: Tensor, start: Tensor) -> Tensor:
+    """start + adjacency @ z, [B, N, M]; states [1, N, M] that are the same in all samples need one product only."""
+    return start + adjacency @ z[0] if len(z) == 1 else torch.baddbmm(start, adjacency, z)
 
 
 def inverse_root(degree: Tensor) -> Tensor:
@@ -264,7 +281,7 @@ def _simple(module: gnn.SimpleConv, name: str, trace: Any) -> Layer:
         )
     if module.combine_root == "sum":
         return SumLayer(module, lambda h: h, root=lambda h: h, mean=mean)
-    return SumLayer(module, lambda h: h, mean=mean, loop=float(module.combine_root == "self_loop"))
+    return SumLayer(module, lambda h: h, mean=mean, loop=lambda: float(module.combine_root == "self_loop"))
 
 
 def _gcn(module: gnn.GCNConv, name: str, trace: Any) -> Layer:
@@ -314,14 +331,15 @@ def _gin(module: gnn.GINConv, name: str, trace: Any) -> Layer:
     first: Any = plan.first_linear
     if first is None:
         return SumLayer(
-            module, lambda h: h, lambda h: (1 + module.eps) * h, lambda t: plan.evaluate(t, _no, _no)
+            module, lambda h: h, finish=lambda t: plan.evaluate(t, _no, _no), loop=lambda: 1 + module.eps
         )
     inner = plan.after(1)  # a linear map commutes with sums, and its output is narrower than the features
     return SumLayer(
         module,
         lambda h: fn.linear(h, first.weight),
-        lambda h: _plus((1 + module.eps) * fn.linear(h, first.weight), first.bias),
-        lambda total: inner.evaluate(total, _no, _no),
+        finish=lambda total: inner.evaluate(total, _no, _no),
+        loop=lambda: 1 + module.eps,
+        bias=lambda: first.bias,
     )
 
 

@@ -60,10 +60,10 @@ class Plan:
         return [i for i, step in enumerate(self.steps) if step.kind == "conv"]
 
     @property
-    def first_linear(self) -> nn.Module | None:
+    def first_linear(self) -> Any:
         """The linear layer that takes the input, if nothing else does."""
         first = self.steps[1].run if len(self.steps) > 1 and self.last_use[0] == 1 else None
-        return first if isinstance(first, rowwise.LINEARS) else None
+        return first if isinstance(first, (*rowwise.LINEARS, rowwise.NormedLinear)) else None
 
     def after(self, place: int) -> "Plan":
         """The rest of the plan, taking as its input what the step at `place` computes."""
@@ -175,11 +175,7 @@ class _Reader:
                 self._output(node.args[0])
             else:
                 self._operation(node)
-        last = [0] * len(self.steps)
-        for i, step in enumerate(self.steps):
-            for j in step.inputs:
-                last[j] = i
-        return Plan(tuple(self.steps), tuple(last))
+        return _plan(self.steps)
 
     def _placeholder(self, node: fx.Node, first: bool, only_data: bool) -> None:
         if only_data:
@@ -344,6 +340,22 @@ class _Reader:
             return function(*(next(given) if isinstance(s, fx.Node) else s for s in spots), **kwargs)
 
         return self._add(node, "rowwise", self._states(node, states), run=run)
+
+
+def _plan(steps: list[Step]) -> Plan:
+    """The plan of these steps, with norms folded into the linear layers before them."""
+    uses: list[list[int]] = [[] for _ in steps]
+    for i, step in enumerate(steps):
+        for j in step.inputs:
+            uses[j].append(i)
+    for i, step in enumerate(steps):
+        linear = steps[step.inputs[0]].run if step.inputs else None
+        if isinstance(step.run, rowwise.StoredNorm) and isinstance(linear, rowwise.LINEARS):
+            j = step.inputs[0]
+            if len(uses[j]) == 1:
+                steps[j] = replace(steps[j], run=rowwise.NormedLinear(linear, step.run))
+                steps[i] = replace(step, run=rowwise.unchanged)
+    return Plan(tuple(steps), tuple(max(used, default=0) for used in uses))
 
 
 def _refuse_hooks(module: nn.Module, name: str) -> None:

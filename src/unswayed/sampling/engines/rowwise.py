@@ -116,17 +116,50 @@ def _flat(module: nn.Module) -> Program:
     return lambda x: module(x.reshape(-1, x.shape[-1])).reshape(*x.shape[:-1], -1)
 
 
-def _batch_norm(norm: nn.BatchNorm1d) -> Program:
+class StoredNorm:
     """Batch normalisation with the stored statistics: in training mode, too, since batches of stacks mean nothing."""
 
-    def run(x: Tensor) -> Tensor:
-        flat = x.reshape(-1, x.shape[-1])
-        done = fn.batch_norm(
-            flat, norm.running_mean, norm.running_var, norm.weight, norm.bias, False, 0.0, norm.eps
-        )
+    def __init__(self, norm: nn.BatchNorm1d) -> None:
+        self.norm = norm
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Normalise each feature."""
+        norm, flat = self.norm, x.reshape(-1, x.shape[-1])
+        mean, variance = norm.running_mean, norm.running_var
+        done = fn.batch_norm(flat, mean, variance, norm.weight, norm.bias, False, 0.0, norm.eps)
         return done.reshape(x.shape)
 
-    return run
+
+class NormedLinear:
+    """A linear layer and the stored norm after it, as one linear map; the gradient reaches both."""
+
+    def __init__(self, linear: Any, after: StoredNorm) -> None:
+        self.linear, self.norm = linear, after.norm
+
+    @property
+    def _scale(self) -> Tensor:
+        assert self.norm.running_var is not None
+        scale = (self.norm.running_var + self.norm.eps).rsqrt()
+        return scale if self.norm.weight is None else scale * self.norm.weight
+
+    @property
+    def weight(self) -> Tensor:
+        """The linear map's rows, scaled."""
+        weight: Tensor = self.linear.weight * self._scale[:, None]
+        return weight
+
+    @property
+    def bias(self) -> Tensor:
+        """The linear map's bias less the mean, scaled, and the norm's own bias."""
+        mean = self.norm.running_mean
+        assert mean is not None
+        shift = -mean if self.linear.bias is None else self.linear.bias - mean
+        bias: Tensor = shift * self._scale
+        return bias if self.norm.bias is None else bias + self.norm.bias
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Both steps at once."""
+        return fn.linear(x, self.weight, self.bias)
 
 
 def _functional(module: nn.Module) -> Program:
@@ -167,7 +200,7 @@ def module_program(module: Any, name: str) -> Program:
     if type(module) in (*DROPOUTS, *LINEARS):
         return program
     if type(module) is nn.BatchNorm1d and module.running_mean is not None:
-        return _batch_norm(module)
+        return StoredNorm(module)
     if type(module) is nn.LayerNorm and len(module.normalized_shape) == 1:
         return program
     if type(module) is gnn.LayerNorm and module.mode == "node":
