@@ -130,6 +130,9 @@ def test_statements_name_the_numbers_they_rest_on():
     assert "this target taken by itself" in sure
     assert "no guarantee" in unsure
     assert "all targets of this run together" in certs_for([[9_990, 10]], family=True).statement(0)
+    least = us.certify(us.Votes.from_counts([[5_300, 4_700]], NOISE, entries=7))
+    assert least.size.tolist() == [0]
+    assert "a single changed entry" in least.statement(0)
     everything = us.certify(us.Votes.from_counts([[600, 400]], us.Flip(beta=0.5), entries=7))
     assert "however large" in everything.statement(0)
     asymmetric = us.certify(us.Votes.from_counts([[99_999, 1]], us.AddDelete(0.01, 0.6), entries=7))

@@ -110,14 +110,8 @@ class Certificates:
                 f"{confidence}. More samples or a noise closer to the identity may settle it."
             )
         label, size, entries = int(self.label[target]), int(self.size[target]), int(votes.entries[target])
-        reach = (
-            f"no change of its {entries:,} attackable entries, however large,"
-            if size >= entries
-            else f"no change of at most {size} of its {entries:,} attackable entries"
-        )
         return (
-            f"Target {name}: with confidence {confidence}, for {scope}, {reach} moves the smoothed classifier off label "
-            f"{label}. Among {how}, label {label} won {int(counts[label]):,}; so its probability is at least "
+            f"Target {name}: with confidence {confidence}, for {scope}, {_promise(label, size, entries)}. Among {how}, label {label} won {int(counts[label]):,}; so its probability is at least "
             f"{self.p_top[target]:.6g} and no other label's exceeds {self.p_rest[target]:.6g}. The promise is about the "
             "smoothed classifier with these weights and these attackable entries; everything else is taken as fixed."
         )
@@ -146,6 +140,16 @@ class Certificates:
         from unswayed.report.plots import plot_certificates  # matplotlib only when asked for
 
         return plot_certificates(self, truth, floor=floor, ax=ax)
+
+
+def _promise(label: int, size: int, entries: int) -> str:
+    if size == 0:
+        return f"the smoothed classifier answers {label}, but a single changed entry might already move it"
+    of = f"{entries:,} attackable entries"
+    change = (
+        f"change of its {of}, however large," if size >= entries else f"change of at most {size} of its {of}"
+    )
+    return f"no {change} moves the smoothed classifier off label {label}"
 
 
 def _noise_in_words(noise: Noise) -> str:
