@@ -1,0 +1,54 @@
+"""The baseline of the bench asks about the same noisy graphs as the engines, and the document is plain JSON."""
+
+import json
+from typing import Any
+
+import pytest
+import torch
+import torch_geometric.nn as gnn
+from torch import Tensor, nn
+from torch_geometric.data import Data
+from torch_geometric.utils import erdos_renyi_graph
+
+from unswayed.experiments import bench
+from unswayed.sampling.engines import choose
+from unswayed.sampling.question import Question
+from unswayed.sampling.threat import AllPairs, Row
+from unswayed.theory.noise import Flip
+
+
+class Pooled(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.head = gnn.GCNConv(4, 8), nn.Linear(8, 3)
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        return self.head(gnn.global_add_pool(self.conv(x, edge_index).relu(), batch))
+
+
+def question(kind: str) -> Question:
+    torch.manual_seed(0)
+    graphs = [
+        Data(x=torch.randn(n, 4), edge_index=erdos_renyi_graph(n, 0.3), num_nodes=n) for n in (14, 9, 11)
+    ]
+    threat: Any = Row(graphs[0], [3, 0, 7]) if kind == "row" else AllPairs(graphs)
+    model = gnn.GCN(4, 8, 2, 3) if kind == "row" else Pooled()
+    return Question(model.eval(), threat, Flip(beta=0.7), seed=5)
+
+
+@pytest.mark.parametrize("kind", ["row", "all-pairs"])
+def test_one_at_a_time_gives_the_engines_votes(kind: str) -> None:
+    asked = question(kind)
+    seconds, labels = bench.one_at_a_time(asked, 60)
+    assert seconds > 0
+    votes = choose(asked).count(0, 20)
+    for target in range(3):
+        mine = torch.bincount(torch.as_tensor(labels[target::3]), minlength=3)
+        assert mine.tolist() == votes[target].tolist()
+
+
+def test_the_document_is_strict_json() -> None:
+    line = bench.Line("d", "m", "row", "row", 10, 1.0, 1e5, 20, 1.0, 1, 1.0, 10.0, 10.0, 1.0)
+    document = json.loads(json.dumps(bench.document([line], "unswayed bench"), allow_nan=False))
+    assert document["rows"][0]["times_baseline"] == 10.0
+    assert document["machine"]["versions"]["torch"] == torch.__version__
