@@ -22,9 +22,12 @@ def main() -> None:
     )
     options.add_argument("--samples", type=int, default=10_000, help="noisy copies for each paper")
     options.add_argument("--targets", type=int, default=100, help="how many test papers to certify")
-    options.add_argument("--model", default="gcn", help="gcn, gcn-mean, gat, gin, sage or mlp")
+    options.add_argument("--model", default="gcn-mean", help="gcn, gcn-mean, gat, gin, sage or mlp")
     options.add_argument("--recipe", default="clean", choices=RECIPES)
     options.add_argument("--beta", type=float, default=0.7, help="probability that a citation stays as it is")
+    options.add_argument(
+        "--floor", action=argparse.BooleanOptionalAction, default=True, help="train it: a minute"
+    )
     options.add_argument("--device", default="cpu")
     options.add_argument("--seed", type=int, default=0)
     asked = options.parse_args()
@@ -35,7 +38,7 @@ def main() -> None:
     model = fit(
         asked.model, cora, parts, recipe=asked.recipe, noise=noise, seed=asked.seed, device=asked.device
     )
-    blind = floor(cora, parts, protocol="transductive", seed=asked.seed)
+    blind = floor(cora, parts, protocol="transductive", seed=asked.seed) if asked.floor else None
 
     threat = us.Row(cora.graph, parts.test)
     votes = us.poll(model, threat, noise, samples=asked.samples, seed=asked.seed, device=asked.device)
@@ -45,10 +48,10 @@ def main() -> None:
     print(
         f"{asked.model} ({asked.recipe}) on {len(certs)} papers; these settings can prove at most K = {reach}."
     )
-    print(f"{'k':>4}  certified  floor ({blind.name})")
+    print("   k  certified" + (f"  floor ({blind.name})" if blind else ""))
     sizes = sorted({0, 1, 2, 5, 10, 15, reach})
     for size, share in zip(sizes, certs.accuracy(cora.labels[parts.test], at=sizes), strict=True):
-        print(f"{size:>4}  {share:9.2f}  {blind.accuracy:.2f}")
+        print(f"{size:>4}  {share:9.2f}" + (f"  {blind.accuracy:.2f}" if blind else ""))
 
 
 if __name__ == "__main__":

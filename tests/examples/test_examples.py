@@ -13,7 +13,7 @@ NOTEBOOK = EXAMPLES / "tour.ipynb"
 SMALL = {
     "binary_features.py": (["--samples", "100", "--targets", "5"], "flipped pixels"),
     "communities.py": (["--samples", "60"], "together?"),
-    "cora_certificate.py": (["--samples", "200", "--targets", "10"], "certified"),
+    "cora_certificate.py": (["--samples", "200", "--targets", "10", "--no-floor"], "certified"),
     "fraud_ring.py": (["--samples", "100"], "The report is in"),
     "mutag_graphs.py": (["--samples", "100"], "molecules"),
 }
