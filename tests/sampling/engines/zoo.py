@@ -13,7 +13,9 @@ from torch_geometric.data import Data
 class Two(nn.Module):
     """Two convolutions with a functional activation, dropout, and if wanted a residual and a head on both states."""
 
-    def __init__(self, first: Any, second: Any, act: Any = fn.relu, skip: Any = None, head: Any = None) -> None:
+    def __init__(
+        self, first: Any, second: Any, act: Any = fn.relu, skip: Any = None, head: Any = None
+    ) -> None:
         super().__init__()
         self.first, self.second, self.act, self.skip, self.head = first, second, act, skip, head
 
@@ -63,7 +65,9 @@ ZOO: dict[str, Callable[[int, int], nn.Module]] = {
     "gcn-mean": MeanGCN,
     "forward-data": Listed,
     "gcn": lambda f, c: Two(gnn.GCNConv(f, 8), gnn.GCNConv(8, c)),
-    "gcn-elu": lambda f, c: Two(gnn.GCNConv(f, 8), gnn.GCNConv(8, c), fn.elu, nn.Linear(f, 8), nn.Linear(c + 8, c)),
+    "gcn-elu": lambda f, c: Two(
+        gnn.GCNConv(f, 8), gnn.GCNConv(8, c), fn.elu, nn.Linear(f, 8), nn.Linear(c + 8, c)
+    ),
     "gcn-no-loops": lambda f, c: Two(gnn.GCNConv(f, 8, bias=False), gnn.GCNConv(8, c, add_self_loops=False)),
     "gcn-unnormalised": lambda f, c: Two(gnn.GCNConv(f, 8, normalize=False), gnn.GCNConv(8, c)),
     "sage": lambda f, c: Two(
