@@ -25,8 +25,9 @@ def fuzz():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     with pytest.MonkeyPatch.context() as patch:
-        from unswayed.cli import plan
+        from unswayed.cli import inputs, plan
 
+        patch.setattr(inputs, "fetch", inputs.fetch)
         patch.setattr(plan, "_train", plan._train)  # put back afterwards
         patch.setattr(plan, "make_floor", plan.make_floor)
         module.shortcuts()
@@ -71,6 +72,27 @@ class TestFindings:
             shape=[3, 2],
         )
         with pytest.raises(InputError, match="not a readable"):
+            read_csv(edges, tmp_path / "x.npz", labels)
+
+    @pytest.mark.parametrize(
+        "change", [{"indices": [-1, 0, 1]}, {"indptr": [0, 3, 1, 3]}, {"indices": [0]}, {"shape": [2, 2]}]
+    )
+    def test_a_sparse_table_that_is_none(self, tmp_path, change):
+        edges, _, labels = tables(tmp_path)
+        parts = {"data": np.ones(3), "indices": [0, 0, 1], "indptr": [0, 1, 2, 3], "shape": [3, 2]}
+        np.savez(tmp_path / "x.npz", **{**parts, **change})
+        with pytest.raises(InputError, match="not a readable"):
+            read_csv(edges, tmp_path / "x.npz", labels)
+
+    def test_a_sparse_table_by_columns_is_not_read_as_one_by_rows(self, tmp_path):
+        from scipy import sparse
+
+        edges, _, labels = tables(tmp_path)
+        x = sparse.csr_matrix(np.arange(9.0).reshape(3, 3))
+        sparse.save_npz(tmp_path / "x.npz", x)
+        assert read_csv(edges, tmp_path / "x.npz", labels)[0].data.x.tolist() == x.toarray().tolist()
+        sparse.save_npz(tmp_path / "x.npz", x.tocsc())
+        with pytest.raises(InputError, match="csr form"):
             read_csv(edges, tmp_path / "x.npz", labels)
 
     def test_brackets_that_nest_too_deeply(self, tmp_path):
