@@ -174,6 +174,13 @@ def test_no_block_is_of_an_unknown_kind(path):
         )
 
 
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
+def test_links_within_the_repository_lead_somewhere(path):
+    links = re.findall(r"\]\(([^)#\s]+)", path.read_text())
+    lost = [link for link in links if "://" not in link and not (path.parent / link).exists()]
+    assert not lost
+
+
 def test_the_reference_has_every_public_name():
     import unswayed
 
