@@ -75,7 +75,14 @@ class TestFindings:
             read_csv(edges, tmp_path / "x.npz", labels)
 
     @pytest.mark.parametrize(
-        "change", [{"indices": [-1, 0, 1]}, {"indptr": [0, 3, 1, 3]}, {"indices": [0]}, {"shape": [2, 2]}]
+        "change",
+        [
+            {"indices": [-1, 0, 1]},
+            {"indptr": [0, 3, 1, 3]},
+            {"indices": [0]},
+            {"shape": [2, 2]},
+            {"indptr": [0, 1, 2, 2**40]},
+        ],
     )
     def test_a_sparse_table_that_is_none(self, tmp_path, change):
         edges, _, labels = tables(tmp_path)

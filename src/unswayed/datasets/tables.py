@@ -153,11 +153,12 @@ def _dense(parts: dict[str, Any]) -> np.ndarray:
         )
     # by numpy, which looks before it writes: scipy follows damaged indices out of the table
     counts, where = np.diff(parts["indptr"].astype(np.int64)), parts["indices"].astype(np.int64)
-    if counts.shape != (rows,) or where.shape != parts["data"].shape or where.min(initial=0) < 0:
+    fits = counts.shape == (rows,) and where.ndim == 1 and where.shape == parts["data"].shape
+    if not fits or min(counts.min(initial=0), where.min(initial=0)) < 0 or counts.max(initial=0) > where.size:
+        raise ValueError("not a csr matrix")
+    if counts.sum() != where.size:
         raise ValueError("not a csr matrix")
     row = np.repeat(np.arange(rows), counts)
-    if row.shape != where.shape:
-        raise ValueError("not a csr matrix")
     values = np.zeros((rows, columns), dtype=np.float32)
     np.add.at(values, (row, where), parts["data"])
     return values
