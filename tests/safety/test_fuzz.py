@@ -23,8 +23,9 @@ EVIL = "<script>alert(1)</script>\"'&"
 def fuzz():
     spec = importlib.util.spec_from_file_location("fuzz_of_everything", HERE)
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
     with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(HERE.parent)
+        spec.loader.exec_module(module)
         from unswayed.cli import inputs, plan
 
         patch.setattr(inputs, "fetch", inputs.fetch)
@@ -45,11 +46,13 @@ def test_damaged_input_is_refused_in_one_sentence_or_read_right(fuzz, target, ca
 
 
 def test_the_independent_certificate_disagrees_with_wrong_ones(fuzz):
+    from fuzz_readers import exactly_certified
+
     noise = us.Flip(beta=0.7)
     sizes = us.theory.certified_size(np.array([0.9, 0.99, 0.6]), np.array([0.1, 0.01, 0.4]), noise, 100)
     for p_top, size in zip((0.9, 0.99, 0.6), sizes.tolist(), strict=True):
-        assert fuzz.exactly_certified(p_top, 1 - p_top, noise, size)
-        assert not fuzz.exactly_certified(p_top, 1 - p_top, noise, size + 1)
+        assert exactly_certified(p_top, 1 - p_top, noise, size)
+        assert not exactly_certified(p_top, 1 - p_top, noise, size + 1)
 
 
 def tables(folder, features="node,a\n0,1\n1,2\n2,3\n"):
