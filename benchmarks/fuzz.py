@@ -19,7 +19,8 @@ import warnings
 from collections import Counter
 from pathlib import Path
 
-from fuzz_readers import CommandLines, RecordFiles, SettingsFiles, Tables, VoteFiles, shortcuts
+from fuzz_commands import CommandLines, RecordFiles, shortcuts
+from fuzz_readers import SettingsFiles, Tables, VoteFiles
 
 from unswayed.errors import UnswayedError
 
