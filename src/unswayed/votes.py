@@ -302,6 +302,9 @@ def write_atomically(path: Path, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, path)
+    except IsADirectoryError as error:
+        beside.unlink(missing_ok=True)
+        raise InputError(f"{path} is a folder; name a file to write.") from error
     except OSError as error:
         beside.unlink(missing_ok=True)
         raise WorldError(f"{path} could not be written: {error.strerror or error}.") from error

@@ -105,6 +105,11 @@ class TestFindings:
         with pytest.raises(InputError, match="csr form"):
             read_csv(edges, tmp_path / "x.npz", labels)
 
+    def test_a_folder_in_the_place_of_a_file_to_write(self, tmp_path):
+        with pytest.raises(InputError, match="is a folder"):
+            us.Votes.from_counts([[9, 1]], us.Flip(beta=0.7), entries=5).save(tmp_path)
+        assert list(tmp_path.parent.glob("*.part")) == []
+
     def test_brackets_that_nest_too_deeply(self, tmp_path):
         store = Store(tmp_path)
         (tmp_path / "settings.json").write_bytes(b"[" * 100_000)
