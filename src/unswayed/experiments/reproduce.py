@@ -81,7 +81,13 @@ def publish(
         by_panel: dict[Any, list[Any]] = defaultdict(list)
         for panel in panels(experiment, recipe):
             for seed in range(seeds):
-                by_panel[panel] += rows_of(panel, Run(panel.training(seed), runs), samples)
+                run = Run(panel.training(seed), runs)
+                if run.polled(panel.betas, samples):
+                    by_panel[panel] += rows_of(panel, run, samples)
+                else:
+                    say(f"{experiment}: {run.training.key} is not complete and is left out.")
+        if not by_panel:
+            continue
         path = out / f"{experiment}-{recipe}.json"
         write_rows(path, [row for rows in by_panel.values() for row in rows])
         written += [path, *draw(by_panel, out / f"{experiment}-{recipe}")]

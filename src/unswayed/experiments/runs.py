@@ -26,6 +26,7 @@ from unswayed.models.floors import floor
 from unswayed.models.training import fit
 from unswayed.polling import poll
 from unswayed.sampling.threat import AllPairs, Row, Threat
+from unswayed.store import VOTES
 from unswayed.store import load as load_votes
 from unswayed.theory.noise import Flip
 from unswayed.votes import Votes, write_atomically
@@ -40,10 +41,10 @@ class Run:
     def __init__(self, training: Training, folder: Path, device: str = "cpu") -> None:
         self.training, self.device = training, device
         self.folder = folder / training.key
-        self.folder.mkdir(parents=True, exist_ok=True)
 
     def complete(self, betas: tuple[float, ...], samples: int, *, command: str, say: Say) -> None:
         """Train unless trained, poll what is missing, and write down what is known."""
+        self.folder.mkdir(parents=True, exist_ok=True)
         dataset = load(self.training.dataset, fetch=True)
         parts = split(dataset, self.training.seed)
         model = self._weights(dataset, parts, command, say)
@@ -53,6 +54,13 @@ class Run:
             spent = time.perf_counter() - begin
             say(f"{self.training.key}: beta {beta} polled in {spent:.1f} s")
             self._note(f"poll-{beta}", spent)
+
+    def polled(self, betas: tuple[float, ...], samples: int) -> bool:
+        """Whether all votes of these noise levels are there."""
+        stores = [self._store(beta) for beta in betas]
+        return all(
+            (store / VOTES).exists() and load_votes(store).samples.min() >= samples for store in stores
+        )
 
     def votes(self, beta: float) -> Votes:
         """The votes of one noise level."""
