@@ -58,8 +58,8 @@ def test_factories_get_what_they_ask_for(here, factory):
 
 
 def test_runners():
-    assert _runner("serial", None) is None
-    assert _runner("ray", "auto").address == "auto"
+    assert _runner("serial", None, "cpu") is None
+    assert _runner("ray", "auto", "cpu").address == "auto"
 
 
 def test_the_command_names_what_matters_and_only_that():

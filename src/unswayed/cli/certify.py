@@ -124,13 +124,13 @@ def make_plan(words: dict[str, Any], store: Path | None, purpose: str = "certify
         store=store,
         device=device,
         engine=str(words["engine"]),
-        runner=_runner(str(words["runner"]), words["address"]),
+        runner=_runner(str(words["runner"]), words["address"], device),
         batch_size=words["batch_size"],
         purpose=purpose,
     )
 
 
-def _runner(kind: str, address: str | None) -> Any:
+def _runner(kind: str, address: str | None, device: str) -> Any:
     from unswayed.errors import InputError
 
     if kind == "serial":
@@ -139,7 +139,7 @@ def _runner(kind: str, address: str | None) -> Any:
         return None
     from unswayed.runners.ray import RayRunner
 
-    return RayRunner(address=address) if address is not None else RayRunner()
+    return RayRunner(address=address or "local", gpus_per_task=int(device.startswith("cuda")))
 
 
 def command_of(words: dict[str, Any]) -> str:
