@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from unswayed.sampling.until import Budget, Target
     from unswayed.store import load
     from unswayed.theory.noise import AddDelete, Flip
+    from unswayed.topk import TopCertificates, certify_top
     from unswayed.votes import Votes
 
 # name → the module it lives in; a module of the same name stands for itself
@@ -37,9 +38,11 @@ _HOMES = {
     "Row": "unswayed.sampling.threat",
     "SerialRunner": "unswayed.runners.serial",
     "Target": "unswayed.sampling.until",
+    "TopCertificates": "unswayed.topk",
     "Votes": "unswayed.votes",
     "best_of": "unswayed.choosing",
     "certify": "unswayed.certificates",
+    "certify_top": "unswayed.topk",
     "chosen_on": "unswayed.choosing",
     "errors": "unswayed.errors",
     "load": "unswayed.store",
@@ -61,10 +64,12 @@ __all__ = [
     "Row",
     "SerialRunner",
     "Target",
+    "TopCertificates",
     "Votes",
     "__version__",
     "best_of",
     "certify",
+    "certify_top",
     "chosen_on",
     "errors",
     "load",

@@ -9,7 +9,7 @@ import pytest
 from scipy import special, stats
 
 from unswayed.errors import InputError
-from unswayed.theory import AddDelete, Flip, binomial, bound_votes, ceiling, certified_size
+from unswayed.theory import AddDelete, Flip, binomial, bound_votes, ceiling, certified_size, is_certified
 from unswayed.theory.binomial import lower_limit, upper_limit
 
 
@@ -146,6 +146,16 @@ def test_ceiling_uses_the_level_of_the_bounds():
     best = bound_votes([[2000, 0, 0]], 2000, 0.01)
     expected = certified_size(best.p_top, best.p_rest, asymmetric, cap=1000)
     assert ceiling(asymmetric, 2000, 0.01, classes=3) == expected[0]
+
+
+def test_ceiling_of_one_kind_of_change_and_of_targets_that_lack_one():
+    noise = AddDelete(0.01, 0.4)
+    adds, deletes = (ceiling(noise, 2000, 0.01, classes=3, cap=50, ones=ones) for ones in (0, 50))
+    best = bound_votes([[2000, 0, 0]], 2000, 0.01)
+    steps = range(51)
+    assert adds == sum(is_certified(best.p_top, best.p_rest, noise, adds=k)[0] for k in steps) - 1
+    assert deletes == sum(is_certified(best.p_top, best.p_rest, noise, deletes=k)[0] for k in steps) - 1
+    assert ceiling(noise, 2000, 0.01, classes=3, cap=[50, 50], ones=[25, 50]) == deletes > adds
 
 
 @pytest.mark.parametrize(

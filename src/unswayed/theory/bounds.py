@@ -56,7 +56,8 @@ def _checked(counts: ArrayLike, samples: ArrayLike) -> tuple[Ints, Ints]:
     return votes, d
 
 
-def _level(alpha: float, family_size: int) -> None:
+def check_level(alpha: float, family_size: int = 1) -> None:
+    """Refuse levels that no limit can be computed at."""
     if isinstance(alpha, bool) or not isinstance(alpha, int | float | np.floating) or not 1e-300 <= alpha < 1:
         raise InputError(f"alpha must lie strictly between 0 and 1 (and not below 1e-300), not {alpha!r}.")
     if isinstance(family_size, bool) or not isinstance(family_size, int | np.integer) or family_size < 1:
@@ -96,7 +97,7 @@ def bound_votes(
     array([0.8624])
     """
     votes, d = _checked(counts, samples)
-    _level(alpha, family_size)
+    check_level(alpha, family_size)
     classes, alpha = votes.shape[1], float(alpha)
     share = divisor(classes, method) * family_size
     label, top, runner_up = _leaders(votes, d)
@@ -115,9 +116,18 @@ def bound_votes(
 
 
 def ceiling(
-    noise: Noise, samples: int, alpha: float, classes: int, method: str = "strict", cap: int = 10**6
+    noise: Noise,
+    samples: int,
+    alpha: float,
+    classes: int,
+    method: str = "strict",
+    cap: ArrayLike = 10**6,
+    *,
+    ones: ArrayLike | None = None,
 ) -> int:
-    """The largest certified size that even unanimous votes could reach.
+    """The largest certified size that even unanimous votes could reach, on any of the targets that `cap` and `ones` tell of.
+
+    `ones=0` asks about additions alone, `ones=cap` about deletions alone.
 
     >>> from unswayed.theory import Flip
     >>> ceiling(Flip(beta=0.7), samples=50_000, alpha=0.002, classes=2)
@@ -126,4 +136,4 @@ def ceiling(
     counts = np.zeros((1, classes), dtype=np.int64)
     counts[0, 0] = samples
     best = bound_votes(counts, samples, alpha, method)
-    return int(certified_size(best.p_top, best.p_rest, noise, cap)[0])
+    return int(certified_size(best.p_top, best.p_rest, noise, cap, ones=ones).max())
