@@ -1,6 +1,7 @@
 """The command: what it says, writes and returns."""
 
 import json
+import shlex
 
 import numpy as np
 import pytest
@@ -54,6 +55,14 @@ def test_people_are_told_in_words(capsys):
     assert main(["attack", *SMALL, "--nodes", "3", "--attempts", "1", "--kind", "random", "--no-beyond"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "1 random attacks; none succeeded" in said
+
+
+def test_the_recorded_command_attacks_the_same_targets_again(capsys):
+    words = ["--nodes", "3", "--attempts", "1", "--kind", "random", "--kind", "greedy", "--no-beyond"]
+    assert main(["attack", *SMALL, *words, "--bounds", "tight", "--json"]) == 0
+    first = json.loads(capsys.readouterr().out)
+    assert main([*shlex.split(first["command"])[1:], "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == first
 
 
 def test_a_breach_is_an_exit_code(monkeypatch, capsys):

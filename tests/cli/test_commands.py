@@ -81,6 +81,48 @@ def test_asymmetric_noise_and_all_pairs(call_json, own):
     assert "--p-add 0.01 --p-delete 0.3" in found["command"]
 
 
+def test_asymmetric_noise_tells_additions_from_deletions(call, call_json, own):
+    words = [*own[:-2], "--p-add", "0.01", "--p-delete", "0.4", "--store", "run"]
+    found = call_json("certify", *words)
+    grid = us.certify(us.load("run")).grid(20, 20)
+    assert [row["deletes"] for row in found["targets"]] == (grid[:, 0].sum(axis=1) - 1).tolist()
+    assert [row["adds"] for row in found["targets"]] == (grid[:, :, 0].sum(axis=1) - 1).tolist()
+    assert max(row["deletes"] for row in found["targets"]) > max(row["size"] for row in found["targets"])
+    assert found["certified_accuracy_deletes"]["0"] == found["certified_accuracy"]["0"]
+    _, out, err = call("certify", *words)
+    assert "deletions alone" in out
+    assert "additions alone 0, deletions alone" in " ".join(err.split())
+
+
+def test_no_target_exceeds_the_ceiling_where_some_attacks_do_not_exist(call_json, own, here):
+    (here / "E.csv").write_text("source,target\n0,1\n1,2\n2,3\n")  # the test nodes have no link to delete
+    words = [*own[:-2], "--p-add", "0.45", "--p-delete", "0.001"]
+    found = call_json("certify", *words)
+    assert 0 < max(row["size"] for row in found["targets"]) <= found["ceiling"]
+
+
+def test_sampling_stops_where_a_size_is_settled(call, call_json, own):
+    words = [word if word != "200" else "5000" for word in own]
+    found = call_json("certify", *words, "--until-size", "0", "--store", "run")
+    assert found["bounds"] == "anytime"
+    assert all(row["samples"] < 5000 for row in found["targets"])
+    assert "--until-size 0" in found["command"]
+    votes = us.load("run")
+    assert votes.adaptive
+    assert [row["size"] for row in found["targets"]] == us.certify(votes, bounds="anytime").size.tolist()
+    code, _, err = call("report", "run")
+    assert code == 0
+    assert "unfinished" not in err
+    assert call_json("certify", *words, "--until-size", "0", "--store", "run")["targets"] == found["targets"]
+
+
+def test_a_default_model_fits_the_task(call_json, here):
+    from unswayed.cli.certify import make_plan, words_of
+
+    files = {"edges": here / "E.csv", "features": here / "X.csv", "labels": here / "Y.csv"}
+    assert make_plan(words_of(files), None).model == "gcn-mean"
+
+
 @pytest.mark.parametrize(("want", "warned"), [(1, False), (40, True)])
 def test_warns_before_sampling_when_the_wanted_size_is_out_of_reach(call, own, want, warned, monkeypatch):
     import unswayed.cli.plan as plan
@@ -180,6 +222,18 @@ def test_frontier_recommends_on_validation_targets(call_json, own):
     assert chosen[0]["certified_accuracy"]["0"] == best
     assert f"--beta {round(chosen[0]['beta'], 6)}" in found["command"]
     assert "--nodes" not in found["command"]
+
+
+def test_frontier_for_deletions_alone(call, call_json, own):
+    words = [*own[:-2], "--p-adds", "0.01", "--p-deletes", "0.1,0.4", "--want-deletes", "2"]
+    found = call_json("frontier", *words)
+    assert (found["want_adds"], found["want_deletes"]) == (0, 2)
+    best = max(row["certified_accuracy_wanted"] for row in found["rows"])
+    assert best > 0
+    assert [row["certified_accuracy_wanted"] for row in found["rows"] if row["recommended"]] == [best]
+    out = call("frontier", *words)[1]
+    assert "+0 −2" in out
+    assert "0 additions and 2 deletions" in " ".join(out.split())
 
 
 def test_frontier_never_uses_the_noise_that_certifies(call, own, monkeypatch):

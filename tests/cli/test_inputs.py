@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -64,7 +66,7 @@ def test_runners():
 
 def test_the_command_names_what_matters_and_only_that():
     words = words_of({"dataset": "cora", "beta": 0.8, "device": "cuda", "runner": "ray", "family": True})
-    assert command_of(words) == (
-        "unswayed certify --dataset cora --model gcn --beta 0.8 --samples 10000 --alpha 0.001 --family --seed 0"
+    assert command_of(words, SimpleNamespace(model="sage")) == (
+        "unswayed certify --dataset cora --model sage --beta 0.8 --samples 10000 --alpha 0.001 --family --seed 0"
     )
     assert set(words) == set(ASKED)

@@ -138,10 +138,11 @@ class Page:
 
 def missing_data(block: Block) -> str | None:
     """The benchmark that the commands of a block name and that lies neither in $UNSWAYED_DATA nor in the cache."""
+    from unswayed.cli.inputs import KARATE
     from unswayed.datasets.catalog import entry
     from unswayed.datasets.sources import find
 
-    named = re.findall(r"--dataset (\S+)", block.body)
+    named = [name for name in re.findall(r"--dataset (\S+)", block.body) if name != KARATE]
     return next((name for name in named if find(entry(name)) is None), None)
 
 

@@ -203,3 +203,13 @@ def test_other_threats_and_noise(visit, tmp_path, certs_of, kind):
     page = visit(path)
     assert page.locator("#picture circle").count() == (4 if kind == "all-pairs" else 0)
     assert (page.locator(".cell").count() > 0) == (kind == "asymmetric")
+
+
+def test_every_column_shows_beside_the_picture(visit, tmp_path, certs_of, graph):
+    certs, truth = certs_of(noise=us.AddDelete(p_add=0.02, p_delete=0.4))
+    page = visit(
+        write_report(tmp_path / "r.html", certs, data=graph, truth=truth),
+        viewport={"width": 1200, "height": 900},
+    )
+    hidden = "e => e.scrollWidth - e.clientWidth"
+    assert page.locator(".scroll", has=page.locator("#table")).evaluate(hidden) <= 1

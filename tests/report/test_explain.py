@@ -67,3 +67,17 @@ def test_beyond_the_entries_there_is_nothing():
     certs = us.certify(votes)
     assert certs.size[0] == 3
     assert samples_needed(certs, 0, 4) is None
+
+
+def test_the_ceiling_is_of_the_targets_own_samples():
+    votes = us.Votes(
+        blocks=[[[200, 0], [200, 0]], [[0, 0], [39_800, 0]]],
+        starts=[0, 200],
+        stops=[200, 40_000],
+        polled=[[True, True], [False, True]],
+        noise=us.Flip(beta=0.7),
+        entries=99,
+    )
+    few, many = (explain(summarise(us.certify(votes)), place) for place in range(2))
+    assert (few.ceiling, many.ceiling) == (few.size, many.size)
+    assert few.ceiling < many.ceiling

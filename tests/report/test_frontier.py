@@ -27,6 +27,15 @@ def test_only_the_undominated_are_on_the_frontier():
     assert frontier([A, B, C], 2) == {0, 1, 2}  # B and C tie at (0.8, 0)
 
 
+def test_additions_and_deletions_may_be_wanted_apart(certs_of):
+    certs, truth = certs_of(noise=us.AddDelete(p_add=0.01, p_delete=0.4))
+    found = Point.of(certs.noise, certs, truth, 0, (0, 3))
+    expected = (certs.grid(0, 3)[:, 0, 3] & (certs.label == truth)).mean()
+    assert found.wanted(9) == found.split == expected > 0
+    assert found.to_dict()["certified_accuracy_wanted"] == expected
+    assert recommend([Point(certs.noise, (0.9,), 0, 0.2), Point(certs.noise, (0.5,), 0, 0.3)], 0) == 1
+
+
 def test_a_point_is_the_curve_of_its_certificates(certs, truth):
     found = Point.of(certs.noise, certs, truth, 12)
     assert [found.at(size) for size in range(5)] == certs.accuracy(truth, at=range(5)).tolist()

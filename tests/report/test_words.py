@@ -39,6 +39,24 @@ def test_a_model_that_says_the_same_to_all_is_exposed():
     assert "tells nothing apart" not in verdict(certify([SURE] * 20, truth=[0] * 20))
 
 
+def test_asymmetric_noise_speaks_of_deletions_where_only_they_are_proven():
+    votes = us.Votes.from_counts(
+        [SURE, SURE, SPLIT],
+        us.AddDelete(p_add=0.00001, p_delete=0.4),
+        99,
+        provenance={"threat": {"kind": "row"}},
+    )
+    summary = summarise(us.certify(votes), truth=[0, 1, 0])
+    assert summary.certs.size.tolist() == [0, 0, -1]
+    proven = int(summary.deletes[0])
+    assert proven > 1
+    assert headline(summary) == (
+        "1 of 3 nodes provably keeps its right answer: no attacker who only deletes up to "
+        f"{proven} of the node's links can change it."
+    )
+    assert verdict(summary).startswith("The other 2: 1 as well proven but wrong, 1 without an answer.")
+
+
 def test_one_target_reads_like_one():
     assert headline(certify([SURE])).startswith("1 of 1 node provably keeps its answer")
 

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unswayed.cli import options as opt
-from unswayed.cli.certify import document, make_plan, words_of
-from unswayed.cli.common import command_line, console, emit, note
+from unswayed.cli.certify import command_of, document, make_plan, words_of
+from unswayed.cli.common import console, emit, note
 
 if TYPE_CHECKING:
     from unswayed.attack import Attacks
+    from unswayed.cli.plan import Plan
     from unswayed.cli.record import Record
     from unswayed.report.summary import Summary
 
@@ -45,7 +46,7 @@ def attack(
     labels: opt.Labels = None,
     nodes: opt.Nodes = "test",
     threat: opt.Threat = None,
-    model: opt.Model = "gcn",
+    model: opt.Model = None,
     weights: opt.Weights = None,
     recipe: opt.RecipeOption = opt.Recipe.CLEAN,
     protocol: opt.ProtocolOption = opt.Protocol.TRANSDUCTIVE,
@@ -107,15 +108,20 @@ def attack_words(words: dict[str, Any], store: Path | None, **settings: Any) -> 
     plan = make_plan(words, store)
     target = make_threat(plan, None)
     net = make_model(plan)
-    shown = [
-        (name, words[name])
-        for name in ("dataset", "model", "beta", "p_add", "p_delete", "samples", "alpha", "seed")
-    ]
-    record = make_record(plan, command_line("attack", [*shown, ("store", store)]), None)
+    record = make_record(plan, _command(words, plan, settings), None)
     note(f"Polling {len(target)} targets, {plan.samples:,} samples each …")
     certs = record.certify(run_plan(plan, target, net, record))
     note(f"Attacking {int((~certs.abstained).sum())} certified targets …")
     return attack_all(net, target, certs, progress=_progress(len(target)), **settings), record
+
+
+def _command(words: dict[str, Any], plan: "Plan", settings: dict[str, Any]) -> str:
+    """The command that does this attack again."""
+    kinds = [] if len(settings["kinds"]) == len(Kind) else [("kind", kind) for kind in settings["kinds"]]
+    usual = {"attempts": 5, "most": None, "judge_samples": 10_000}
+    given = {"attempts": settings["attempts"], "most": settings["most"], "judge_samples": settings["samples"]}
+    other = [(name, value) for name, value in given.items() if value != usual[name]]
+    return command_of(words, plan, "attack", *kinds, *other, ("no_beyond", not settings["beyond"]))
 
 
 def _progress(total: int) -> Any:

@@ -26,9 +26,14 @@ def bench(
 
     Every model is trained on the clean data first. The baseline is the faster of one and of all threads.
     """
+    from unswayed.errors import InputError
     from unswayed.experiments import bench as timing
 
     cases = tuple(c for c in timing.CASES if only is None or c.model in only.split(","))
+    if not cases:
+        raise InputError(
+            f"--only names no model that is timed: {', '.join(sorted({c.model for c in timing.CASES}))}."
+        )
     lines = []
     for line in timing.run(cases, baseline=baseline, quick=quick):
         note(f"{line.dataset} {line.model}: {line.times_baseline:,.0f} times one graph at a time")

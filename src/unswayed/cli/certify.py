@@ -25,16 +25,20 @@ EXAMPLES = """
   unswayed certify --dataset cora --model mine.py:build --weights W.safetensors --store runs/mine
 
   unswayed certify --dataset mutag --model gin --recipe noise --beta 0.9 --json
+
+  unswayed certify --dataset cora --threat all-pairs --p-add 0.001 --p-delete 0.6 --nodes all
+
+  unswayed certify --dataset cora --until-size 5 --samples 50000
 """
 
 
 # what a run is asked by, and the value of whatever a command does not ask for
 ASKED: dict[str, Any] = {
     "dataset": None, "edges": None, "features": None, "labels": None, "nodes": "test", "threat": None,
-    "model": "gcn", "weights": None, "recipe": "clean", "protocol": "transductive",
+    "model": None, "weights": None, "recipe": "clean", "protocol": "transductive",
     "beta": None, "p_add": None, "p_delete": None, "samples": 10_000, "alpha": 0.001, "bounds": "strict",
     "family": False, "seed": 0, "device": "cpu", "engine": "auto", "runner": "serial", "address": None,
-    "batch_size": None, "floor": True,
+    "batch_size": None, "floor": True, "until_size": None,
 }  # fmt: skip
 WITHOUT_EFFECT = ("floor", "device", "engine", "runner", "address", "batch_size")
 
@@ -52,7 +56,7 @@ def certify(
     labels: opt.Labels = None,
     nodes: opt.Nodes = "test",
     threat: opt.Threat = None,
-    model: opt.Model = "gcn",
+    model: opt.Model = None,
     weights: opt.Weights = None,
     recipe: opt.RecipeOption = opt.Recipe.CLEAN,
     protocol: opt.ProtocolOption = opt.Protocol.TRANSDUCTIVE,
@@ -64,6 +68,7 @@ def certify(
     bounds: opt.Bounds = opt.BoundsKind.STRICT,
     family: opt.Family = False,
     want_size: opt.WantSize = None,
+    until_size: opt.UntilSize = None,
     seed: opt.Seed = 0,
     store: opt.Store = None,
     device: opt.Device = "cpu",
@@ -88,10 +93,11 @@ def certify_words(
     from unswayed.cli.plan import make_floor, make_model, make_record, make_threat, run_plan
 
     plan = make_plan(words, store)
-    threat = make_threat(plan, want)
+    threat = make_threat(plan, plan.until_size if want is None else want)
     model = make_model(plan)
-    record = make_record(plan, command_of(words), make_floor(plan) if words["floor"] else None)
-    note(f"Polling {len(threat)} targets, {plan.samples:,} samples each …")
+    record = make_record(plan, command_of(words, plan), make_floor(plan) if words["floor"] else None)
+    most = "" if plan.until_size is None else "at most "
+    note(f"Polling {len(threat)} targets, {most}{plan.samples:,} samples each …")
     votes = run_plan(plan, threat, model, record)
     return record.certify(votes), record
 
@@ -112,13 +118,13 @@ def make_plan(words: dict[str, Any], store: Path | None, purpose: str = "certify
         targets=read_targets(data, parts, words["nodes"]),
         threat=None if words["threat"] is None else str(words["threat"]),
         noise=noise,
-        model=words["model"],
+        model=words["model"] or ("gcn-mean" if data.task == "node" else "gin"),
         weights=words["weights"],
         recipe=str(words["recipe"]),
         protocol=str(words["protocol"]),
         samples=words["samples"],
         alpha=words["alpha"],
-        bounds=str(words["bounds"]),
+        bounds=_bounds(str(words["bounds"]), words["until_size"]),
         family=words["family"],
         seed=words["seed"],
         store=store,
@@ -127,7 +133,20 @@ def make_plan(words: dict[str, Any], store: Path | None, purpose: str = "certify
         runner=_runner(str(words["runner"]), words["address"], device),
         batch_size=words["batch_size"],
         purpose=purpose,
+        until_size=words["until_size"],
     )
+
+
+def _bounds(asked: str, until_size: int | None) -> str:
+    from unswayed.errors import InputError
+
+    if until_size is None:
+        return asked
+    if asked not in ("strict", "anytime"):  # strict is the default, so nobody asked for it
+        raise InputError(
+            f"--until-size looks at the votes again and again, which --bounds {asked} does not allow."
+        )
+    return "anytime"
 
 
 def _runner(kind: str, address: str | None, device: str) -> Any:
@@ -142,14 +161,15 @@ def _runner(kind: str, address: str | None, device: str) -> Any:
     return RayRunner(address=address or "local", gpus_per_task=int(device.startswith("cuda")))
 
 
-def command_of(words: dict[str, Any]) -> str:
+def command_of(words: dict[str, Any], plan: "Plan", command: str = "certify", *more: tuple[str, Any]) -> str:
     """The command that does this run again, without what is at its default or does not change the result."""
     shown = {name: value for name, value in words.items() if name not in WITHOUT_EFFECT}
+    shown["model"] = plan.model
     if shown["beta"] is None and shown["p_add"] is None:
         shown["beta"] = 0.7
     always = ("model", "samples", "alpha", "seed")  # defaults may change between versions
     pairs = [(name, value) for name, value in shown.items() if name in always or value != ASKED[name]]
-    return command_line("certify", pairs)
+    return command_line(command, [*pairs, *more])
 
 
 def present(record: "Record", certs: "Certificates", *, report: Path | None, as_json: bool) -> None:
@@ -180,6 +200,11 @@ def document(record: "Record", certs: "Certificates", report: Path | None) -> di
     """The whole result, JSON-ready."""
     summary = record.summarise(certs)
     counts = certs.votes.counts
+    alone = (
+        {}
+        if summary.adds is None or summary.deletes is None
+        else {"adds": summary.adds, "deletes": summary.deletes}
+    )
     rows = [
         {
             "target": record.names[place],
@@ -190,6 +215,7 @@ def document(record: "Record", certs: "Certificates", report: Path | None) -> di
             "p_rest": float(certs.p_rest[place]),
             "votes": counts[place].tolist(),
             "samples": int(certs.votes.samples[place]),
+            **{name: int(sizes[place]) for name, sizes in alone.items()},
         }
         for place in range(len(certs))
     ]
@@ -205,6 +231,12 @@ def document(record: "Record", certs: "Certificates", report: Path | None) -> di
         "ceiling": summary.ceiling,
         "floor": None if record.floor is None else {"name": record.floor_name, "accuracy": record.floor},
         named: {str(size): float(share) for size, share in zip(curve.sizes, curve.share, strict=True)},
+        **{
+            f"{named}_{name}": {
+                str(size): float(summary.share(size, sizes)) for size in range(int(sizes.max()) + 1)
+            }
+            for name, sizes in alone.items()
+        },
         "at_most_wrong_95": summary.doubtful,
         "targets": rows,
         "report": None if report is None else str(report),

@@ -24,7 +24,7 @@ EXAMPLES = """
 
   unswayed explain 17 --store runs/cora
 
-  unswayed explain 17 --dataset cora --model gcn --samples 5000
+  unswayed explain 17 --dataset cora --model gcn-mean --samples 5000
 """
 
 
@@ -44,7 +44,7 @@ def explain(
     features: opt.Features = None,
     labels: opt.Labels = None,
     threat: opt.Threat = None,
-    model: opt.Model = "gcn",
+    model: opt.Model = None,
     weights: opt.Weights = None,
     recipe: opt.RecipeOption = opt.Recipe.CLEAN,
     protocol: opt.ProtocolOption = opt.Protocol.TRANSDUCTIVE,

@@ -11,6 +11,7 @@ from unswayed.cli.certify import command_of, make_plan, words_of
 from unswayed.cli.common import console, emit, note
 
 if TYPE_CHECKING:
+    from unswayed.cli.plan import Plan
     from unswayed.report.frontier import Point
     from unswayed.theory.noise import Noise
 
@@ -23,7 +24,7 @@ EXAMPLES = """
 
   unswayed frontier --dataset cora --betas 0.6,0.7,0.8,0.9 --count 50
 
-  unswayed frontier --dataset cora --p-adds 0.001,0.01 --p-deletes 0.3,0.6 --want-size 3
+  unswayed frontier --dataset cora --p-adds 0.001,0.01 --p-deletes 0.3,0.6 --want-deletes 3
 """
 SWEEP = opt.NOISE
 
@@ -38,7 +39,7 @@ def frontier(
         int, typer.Option(help="How many validation targets to choose on.", rich_help_panel=opt.DATA)
     ] = 100,
     threat: opt.Threat = None,
-    model: opt.Model = "gcn",
+    model: opt.Model = None,
     weights: opt.Weights = None,
     recipe: opt.RecipeOption = opt.Recipe.CLEAN,
     protocol: opt.ProtocolOption = opt.Protocol.TRANSDUCTIVE,
@@ -55,6 +56,12 @@ def frontier(
     want_size: Annotated[
         int, typer.Option("--want-size", help="The K to recommend a setting for.", rich_help_panel=SWEEP)
     ] = 5,
+    want_adds: Annotated[
+        int, typer.Option("--want-adds", help="Instead of K: so many additions …", rich_help_panel=SWEEP)
+    ] = 0,
+    want_deletes: Annotated[
+        int, typer.Option("--want-deletes", help="… and so many deletions.", rich_help_panel=SWEEP)
+    ] = 0,
     samples: opt.Samples = 10_000,
     alpha: opt.Alpha = 0.001,
     bounds: opt.Bounds = opt.BoundsKind.STRICT,
@@ -73,17 +80,23 @@ def frontier(
     from unswayed.errors import InputError
     from unswayed.report.frontier import recommend
 
-    if want_size < 0 or count < 1:
-        raise InputError("--want-size must be 0 or more and --count 1 or more.")
+    if min(want_size, want_adds, want_deletes) < 0 or count < 1:
+        raise InputError(
+            "--want-size, --want-adds and --want-deletes must be 0 or more and --count 1 or more."
+        )
     noises = read_sweep(betas, p_adds, p_deletes)
-    points, height = _sweep(words, noises, count, floor)
+    split = (want_adds, want_deletes) if want_adds or want_deletes else None
+    points, height, plan = _sweep(words, noises, count, floor, split)
     best = recommend(points, want_size)
-    command = command_of({**words, "nodes": "test", **_noise_words(points[best].noise)})
+    command = command_of({**words, "nodes": "test", **_noise_words(points[best].noise)}, plan)
     if as_json:
         rows = [{**point.to_dict(), "recommended": place == best} for place, point in enumerate(points)]
-        emit({"want_size": want_size, "floor": height, "rows": rows, "command": command})
+        goal = (
+            {"want_size": want_size} if split is None else {"want_adds": split[0], "want_deletes": split[1]}
+        )
+        emit({**goal, "floor": height, "rows": rows, "command": command})
     else:
-        _print(points, best, want_size, height, command)
+        _print(points, best, want_size, split, height, command)
 
 
 def read_sweep(betas: str, p_adds: str | None, p_deletes: str | None) -> "list[Noise]":
@@ -123,8 +136,8 @@ def _noise_words(noise: "Noise") -> dict[str, Any]:
 
 
 def _sweep(
-    words: dict[str, Any], noises: "list[Noise]", count: int, with_floor: bool
-) -> "tuple[list[Point], float | None]":
+    words: dict[str, Any], noises: "list[Noise]", count: int, with_floor: bool, split: tuple[int, int] | None
+) -> "tuple[list[Point], float | None, Plan]":
     from dataclasses import replace
 
     from unswayed.certificates import certify
@@ -145,11 +158,18 @@ def _sweep(
         note(f"Trying {noise} on {len(threat)} validation targets …")
         votes = run_plan(setting, threat, model if once else make_model(setting), None)
         certs = certify(votes, alpha=plan.alpha, bounds=plan.bounds)
-        points.append(Point.of(noise, certs, plan.targets.truth.numpy(), setting.ceiling(threat)))
-    return points, None if found is None else found[0]
+        points.append(Point.of(noise, certs, plan.targets.truth.numpy(), setting.ceiling(threat), split))
+    return points, None if found is None else found[0], plan
 
 
-def _print(points: "list[Point]", best: int, want: int, floor: float | None, command: str) -> None:
+def _print(
+    points: "list[Point]",
+    best: int,
+    want: int,
+    split: tuple[int, int] | None,
+    floor: float | None,
+    command: str,
+) -> None:
     from unswayed.report.frontier import frontier as undominated
     from unswayed.report.summary import nice_sizes
 
@@ -167,28 +187,36 @@ def _print(points: "list[Point]", best: int, want: int, floor: float | None, com
     table.add_column("noise")
     for size in sizes:
         table.add_column(f"k={size}", justify="right", style="bold" if size == want else "")
+    if split is not None:
+        table.add_column(f"+{split[0]} −{split[1]}", justify="right", style="bold")
     table.add_column("ceiling", justify="right")
     table.add_column("")
     for spot, point in enumerate(points):
         mark = "← recommended" if spot == best else "on the frontier" if spot in keep else ""
-        cells = [f"{point.at(size):.2f}" for size in sizes]
+        cells = [f"{share:.2f}" for share in (*map(point.at, sizes), point.split) if share is not None]
         table.add_row(
             str(point), *cells, str(point.ceiling), Text(mark), style="green" if spot == best else ""
         )
     if floor is not None:
-        table.add_row("floor", *[f"{floor:.2f}"] * len(sizes), "", "structure-free", style="yellow")
+        table.add_row(
+            "floor",
+            *[f"{floor:.2f}"] * (len(sizes) + (split is not None)),
+            "",
+            "structure-free",
+            style="yellow",
+        )
     place.print()
     place.print(table)
     place.print()
-    place.print(Text(_advice(points[best], want, floor)))
+    goal = f"K = {want}" if split is None else f"{split[0]} additions and {split[1]} deletions"
+    place.print(Text(_advice(points[best], points[best].wanted(want), goal, floor)))
     place.print(Text(command, style="bold"), soft_wrap=True)
 
 
-def _advice(best: "Point", want: int, floor: float | None) -> str:
-    share = best.at(want)
+def _advice(best: "Point", share: float, goal: str, floor: float | None) -> str:
     if share == 0:
-        return f"No setting proves K = {want} for a single target; more samples, more noise or a model trained under noise may. The widest:"
-    text = f"For K = {want}, {best} proves {share:.0%} of the validation targets right"
+        return f"No setting proves {goal} for a single target; more samples, more noise or a model trained under noise may. The widest:"
+    text = f"For {goal}, {best} proves {share:.0%} of the validation targets right"
     if floor is not None and share <= floor:
         return f"{text}, which a structure-free model ({floor:.0%}) beats without any proof. To certify test targets with it:"
     return f"{text}. Certify test targets, with fresh noise, by:"

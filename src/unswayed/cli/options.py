@@ -65,9 +65,9 @@ MODELS = "gcn, gcn-mean, gat, gin, sage or mlp"
 Dataset = Annotated[
     str | None,
     typer.Option(
-        help="A benchmark: cora, citeseer, pubmed, mutag, proteins, imdb-multi.",
+        help="A benchmark: cora, citeseer, pubmed, mutag, proteins, imdb-multi; or karate, a small graph that needs no download.",
         rich_help_panel=DATA,
-        autocompletion=lambda: ["cora", "citeseer", "pubmed", "mutag", "proteins", "imdb-multi"],
+        autocompletion=lambda: ["cora", "citeseer", "pubmed", "mutag", "proteins", "imdb-multi", "karate"],
     ),
 ]
 Edges = Annotated[
@@ -102,10 +102,11 @@ Threat = Annotated[
     ),
 ]
 Model = Annotated[
-    str,
+    str | None,
     typer.Option(
-        help=f"{MODELS}; or file.py:factory, a function that returns your torch module.",
+        help=f"{MODELS}; or file.py:factory, a function that returns your torch module. \\[default: gcn-mean for nodes, gin for graphs]",
         rich_help_panel=MODEL,
+        show_default=False,
         autocompletion=lambda: ["gcn", "gcn-mean", "gat", "gin", "sage", "mlp"],
     ),
 ]
@@ -173,6 +174,14 @@ WantSize = Annotated[
     typer.Option(
         "--want-size",
         help="The K you are after: warns before sampling if these settings cannot reach it.",
+        rich_help_panel=NOISE,
+    ),
+]
+UntilSize = Annotated[
+    int | None,
+    typer.Option(
+        "--until-size",
+        help="Stop asking about a target once its K is this large or provably cannot be; --samples is then the most that are drawn, and bounds are anytime.",
         rich_help_panel=NOISE,
     ),
 ]

@@ -17,11 +17,13 @@ from unswayed.cli.record import WEIGHTS, Record, Sketch, read_record, write_reco
 from unswayed.datasets import Dataset, Split
 from unswayed.errors import InputError, StoreError, UnswayedError
 from unswayed.polling import MAX_SAMPLES, poll
+from unswayed.report.summary import FURTHEST
 from unswayed.runners import Runner
 from unswayed.sampling.threat import Threat
+from unswayed.sampling.until import Target
 from unswayed.store import SETTINGS
 from unswayed.theory import ceiling
-from unswayed.theory.noise import Noise
+from unswayed.theory.noise import AddDelete, Flip, Noise
 from unswayed.votes import Votes
 
 
@@ -49,6 +51,7 @@ class Plan:
     runner: Runner | None
     batch_size: int | None
     purpose: str = "certify"
+    until_size: int | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.samples <= MAX_SAMPLES:
@@ -57,8 +60,19 @@ class Plan:
             raise InputError(f"--alpha must lie strictly between 0 and 1, not {self.alpha}.")
         if self.batch_size is not None and self.batch_size < 1:
             raise InputError(f"--batch-size must be 1 or more, not {self.batch_size}.")
+        if self.until_size is not None and self.until_size < 0:
+            raise InputError(f"--until-size must be 0 or more, not {self.until_size}.")
         if self.store is not None and self.store.exists() and not self.store.is_dir():
             raise InputError(f"--store must be a folder, and {self.store} is a file.")
+
+    @property
+    def until(self) -> Target | None:
+        """When to stop asking about a target early; None for never."""
+        if self.until_size is None:
+            return None
+        return Target(
+            self.until_size, self.alpha / max(len(self.targets.names), 1) if self.family else self.alpha
+        )
 
     @property
     def built_in(self) -> bool:
@@ -79,11 +93,15 @@ class Plan:
             "training noise": self.noise.to_dict() if ours and self.recipe != "clean" else None,
         }
 
-    def ceiling(self, threat: Threat) -> int:
-        """The largest K that unanimous votes could prove."""
+    def ceiling(self, threat: Threat, kind: str | None = None) -> int:
+        """The largest K that unanimous votes could prove, or the most "additions" or "deletions" alone."""
         alpha = self.alpha / len(threat) if self.family else self.alpha
-        cap = int(threat.entries.max())
-        return ceiling(self.noise, self.samples, alpha, self.dataset.num_classes, self.bounds, cap=cap)
+        cap, ones = np.unique(np.stack([threat.entries, threat.ones]), axis=1)
+        if kind is not None:
+            cap = cap.clip(max=FURTHEST)
+            ones = cap if kind == "deletions" else 0 * cap
+        classes = self.dataset.num_classes
+        return ceiling(self.noise, self.samples, alpha, classes, self.bounds, cap=cap, ones=ones)
 
 
 def make_threat(plan: Plan, want: int | None) -> Threat:
@@ -95,18 +113,29 @@ def make_threat(plan: Plan, want: int | None) -> Threat:
         more = next(
             (d for d in _more(plan.samples) if replace(plan, samples=d).ceiling(threat) >= want), None
         )
+        more_noise = "more noise" + (" (a beta nearer to 0.5)" if isinstance(plan.noise, Flip) else "")
         if want > cap:
             cure = f"a target has only {cap} entries"
         elif more is None:
-            cure = "use more noise (a beta nearer to 0.5)"
+            cure = f"use {more_noise}"
         else:
-            cure = f"it takes at least --samples {more}, or more noise (a beta nearer to 0.5)"
+            cure = f"it takes at least --samples {more}, or {more_noise}"
         warn(
-            f"K = {want} is out of reach: even unanimous votes prove at most K = {reach} with these settings; {cure}."
+            f"K = {want} is out of reach: even unanimous votes prove at most K = {reach}{_one_sided(plan, threat)} "
+            f"with these settings; {cure}."
         )
     else:
-        note(f"With these settings K can reach at most {reach}.")
+        note(f"With these settings K can reach at most {reach}{_one_sided(plan, threat)}.")
     return threat
+
+
+def _one_sided(plan: Plan, threat: Threat) -> str:
+    """For asymmetric noise, how far each kind of change can be proven harmless by itself."""
+    if not isinstance(plan.noise, AddDelete):
+        return ""
+    told = ((kind, plan.ceiling(threat, kind)) for kind in ("additions", "deletions"))
+    sizes = (f"{kind} alone {size}{' or more' if size == FURTHEST else ''}" for kind, size in told)
+    return f" ({', '.join(sizes)})"
 
 
 def _more(samples: int) -> list[int]:
@@ -251,6 +280,7 @@ def run_plan(plan: Plan, threat: Threat, model: Any, record: Record | None) -> V
         classes=plan.dataset.num_classes,
         batch_size=plan.batch_size,
         purpose=plan.purpose,
+        until=plan.until,
     )
     if plan.store is not None and record is not None:
         write_record(plan.store, replace(record, finished=True))

@@ -41,7 +41,7 @@ def report(
 
     record, votes = open_run(store)
     drawn = int(votes.samples.max(initial=0))
-    if drawn < record.samples:
+    if drawn < record.samples and not record.finished:
         warn(
             f"The run is unfinished: {drawn:,} of {record.samples:,} samples; the same certify command goes on."
         )

@@ -6,7 +6,7 @@ import numpy as np
 
 from unswayed.certificates import Certificates
 from unswayed.report.summary import Summary
-from unswayed.theory import bound_votes, certified_size
+from unswayed.theory import bound_votes, ceiling, certified_size
 
 MOST = 10**8  # samples beyond which "more samples" is no practical advice
 
@@ -68,12 +68,26 @@ def explain(summary: Summary, position: int) -> Explanation:
         samples=int(votes.samples[position]),
         p_top=float(certs.p_top[position]),
         p_rest=float(certs.p_rest[position]),
-        ceiling=summary.ceiling,
+        ceiling=_own_ceiling(certs, position),
         degree=int(summary.degree[position])
         if summary.degree is not None and summary.unit == "node"
         else None,
         next_size=grown,
         needed=samples_needed(certs, position, grown),
+    )
+
+
+def _own_ceiling(certs: Certificates, position: int) -> int:
+    """The size that as many unanimous votes as this target has would prove for it."""
+    votes = certs.votes
+    return ceiling(
+        votes.noise,
+        int(votes.samples[position]),
+        certs.alpha / len(votes) if certs.family else certs.alpha,
+        votes.classes,
+        certs.bounds,
+        cap=votes.entries[[position]],
+        ones=None if votes.ones is None else votes.ones[[position]],
     )
 
 

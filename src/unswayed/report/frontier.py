@@ -13,17 +13,35 @@ from unswayed.theory.noise import Flip, Noise
 
 @dataclass(frozen=True)
 class Point:
-    """One noise of a sweep: its certified accuracy at every size up to the last that is not zero."""
+    """One noise of a sweep: its certified accuracy at every size up to the last that is not zero.
+
+    `split` is its certified accuracy against the wanted additions and deletions, where those are told apart.
+    """
 
     noise: Noise
     accuracy: tuple[float, ...]
     ceiling: int
+    split: float | None = None
 
     @classmethod
-    def of(cls, noise: Noise, certs: Certificates, truth: npt.NDArray[np.int64], ceiling: int) -> "Point":
-        """The point of these certificates."""
+    def of(
+        cls,
+        noise: Noise,
+        certs: Certificates,
+        truth: npt.NDArray[np.int64],
+        ceiling: int,
+        split: tuple[int, int] | None = None,
+    ) -> "Point":
+        """The point of these certificates; `split` is the wanted (additions, deletions)."""
         sizes = np.arange(min(int(certs.size.max(initial=0)), 1000) + 1)
-        return cls(noise, tuple(certs.accuracy(truth, at=sizes).tolist()), ceiling)
+        share = None
+        if split is not None:
+            share = float((certs.grid(*split)[:, -1, -1] & (certs.label == truth)).mean())
+        return cls(noise, tuple(certs.accuracy(truth, at=sizes).tolist()), ceiling, share)
+
+    def wanted(self, size: int) -> float:
+        """Certified accuracy against what is wanted: the split of additions and deletions, or this size."""
+        return self.at(size) if self.split is None else self.split
 
     def at(self, size: int) -> float:
         """Certified accuracy at this size."""
@@ -37,14 +55,15 @@ class Point:
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
         curve = {str(size): share for size, share in enumerate(self.accuracy)}
-        return {**self.noise.to_dict(), "ceiling": self.ceiling, "certified_accuracy": curve}
+        wanted = {} if self.split is None else {"certified_accuracy_wanted": self.split}
+        return {**self.noise.to_dict(), "ceiling": self.ceiling, "certified_accuracy": curve, **wanted}
 
 
 def frontier(points: Sequence[Point], want: int) -> set[int]:
     """Positions that no other point beats both without attack and at the wanted size."""
 
     def beaten(mine: Point, other: Point) -> bool:
-        ours, theirs = (mine.at(0), mine.at(want)), (other.at(0), other.at(want))
+        ours, theirs = (mine.at(0), mine.wanted(want)), (other.at(0), other.wanted(want))
         return theirs != ours and theirs[0] >= ours[0] and theirs[1] >= ours[1]
 
     return {place for place, point in enumerate(points) if not any(beaten(point, other) for other in points)}
@@ -55,6 +74,6 @@ def recommend(points: Sequence[Point], want: int) -> int:
 
     Where no point certifies that size, the one with the widest area under its curve.
     """
-    if max(point.at(want) for point in points) == 0:
+    if max(point.wanted(want) for point in points) == 0:
         return max(range(len(points)), key=lambda place: sum(points[place].accuracy))
-    return max(range(len(points)), key=lambda place: (points[place].at(want), points[place].at(0)))
+    return max(range(len(points)), key=lambda place: (points[place].wanted(want), points[place].at(0)))

@@ -94,8 +94,8 @@ def facts(summary: Summary, data: Any) -> dict[str, Any]:
         "rest": (np.ceil(certs.p_rest[order] * 1e6) / 1e6).tolist(),
         "degree": None if summary.degree is None else summary.degree[order].tolist(),
         # how far additions alone, and deletions alone, are proven
-        "adds": None if summary.grid is None else (summary.grid[order, :, 0].sum(axis=1) - 1).tolist(),
-        "deletes": None if summary.grid is None else (summary.grid[order, 0, :].sum(axis=1) - 1).tolist(),
+        "adds": None if summary.adds is None else summary.adds[order].tolist(),
+        "deletes": None if summary.deletes is None else summary.deletes[order].tolist(),
         "attacked": None if summary.attacked is None else summary.attacked[order].tolist(),
         "won": votes.counts.max(axis=1)[order].tolist(),
         "samples": votes.samples[order].tolist(),

@@ -121,9 +121,12 @@ class Summary:
         share = self.share(sizes)
         return Curve(sizes, share, np.maximum(share - self.doubtful / len(self.certs), 0.0))
 
-    def share(self, at: npt.ArrayLike) -> FloatArray:
-        """The share of targets that are right (where truth is known) and certified at each size in `at`."""
-        good = np.where(self.right, self.certs.size, -1)
+    def share(self, at: npt.ArrayLike, of: IntArray | None = None) -> FloatArray:
+        """The share of targets that are right (where truth is known) and certified at each size in `at`.
+
+        `of` holds other sizes than K: `adds` or `deletes`.
+        """
+        good = np.where(self.right, self.certs.size if of is None else of, -1)
         return np.asarray((good >= np.asarray(at)[..., None]).mean(axis=-1), np.float64)
 
     @cached_property
@@ -139,6 +142,16 @@ class Summary:
         """For asymmetric noise, bool[targets, adds, deletes] up to `FURTHEST` each; None for other noise."""
         return self.certs.grid(FURTHEST, FURTHEST) if isinstance(self.certs.noise, AddDelete) else None
 
+    @property
+    def adds(self) -> IntArray | None:
+        """For asymmetric noise: how many additions alone each target withstands, up to `FURTHEST`."""
+        return None if self.grid is None else self.grid[:, :, 0].sum(axis=1) - 1
+
+    @property
+    def deletes(self) -> IntArray | None:
+        """For asymmetric noise: how many deletions alone each target withstands, up to `FURTHEST`."""
+        return None if self.grid is None else self.grid[:, 0, :].sum(axis=1) - 1
+
     @cached_property
     def ceiling(self) -> int:
         """The largest size that unanimous votes could prove with these samples, noise and confidence."""
@@ -149,7 +162,8 @@ class Summary:
             alpha / len(votes) if self.certs.family else alpha,
             votes.classes,
             self.certs.bounds,
-            cap=int(votes.entries.max()),
+            cap=votes.entries,
+            ones=votes.ones,
         )
 
     @property

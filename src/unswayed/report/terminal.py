@@ -33,7 +33,9 @@ def _plain_table(title: str | None = None) -> Table:
 
 def accuracy_table(summary: Summary) -> Table:
     """Certified accuracy at a few sizes above the floor at the same sizes, and the difference."""
-    sizes = nice_sizes(summary.top, 8)
+    alone = {"additions alone": summary.adds, "deletions alone": summary.deletes}
+    far = [int(sizes.max()) + 1 for sizes in alone.values() if sizes is not None]
+    sizes = nice_sizes(max([summary.top, *far]), 8)
     what = "certified accuracy" if summary.truth is not None else "share certified"
     table = _plain_table()
     table.add_column("attack size k", style="dim", no_wrap=True)
@@ -41,6 +43,9 @@ def accuracy_table(summary: Summary) -> Table:
         table.add_column(str(size), justify="right")
     shares = summary.share(sizes).tolist()
     table.add_row(what, *[f"{share:.2f}" for share in shares], style="bold")
+    for name, of in alone.items():
+        if of is not None:
+            table.add_row(name, *[f"{share:.2f}" for share in summary.share(sizes, of).tolist()])
     if summary.attack_curve is not None:
         table.add_row(
             "unbroken by attack", *[f"{summary.attack_curve[min(size, summary.top)]:.2f}" for size in sizes]

@@ -1,6 +1,7 @@
 """The sentences of a report: what the certificates mean, for somebody who has never heard of one."""
 
 import numpy as np
+import numpy.typing as npt
 
 from unswayed.report.summary import WORDS, Summary, noise_in_words
 
@@ -29,22 +30,30 @@ def attack(summary: Summary, size: int | str) -> str:
     return one if size == 1 else many.format(k=size)
 
 
-def headline_size(summary: Summary) -> int:
-    """The attack size a headline speaks of: what half of the good targets withstand, but at least 1."""
-    good = np.sort(summary.certs.size[summary.right])
-    return max(int(good[len(good) // 2]) if good.size else 1, 1)
+def aim(summary: Summary) -> tuple[npt.NDArray[np.int64], int, str]:
+    """What a headline speaks of: each target's size, the size that half of the good ones withstand (at least 1), the attack.
+
+    The size is K; but where asymmetric noise proves K = 0 everywhere, it is of deletions or additions alone.
+    """
+    options = [(summary.certs.size, "adds or deletes")]
+    if summary.adds is not None and summary.deletes is not None and summary.threat in ("row", "all-pairs"):
+        options += [(summary.deletes, "only deletes"), (summary.adds, "only adds")]
+    sizes, verb = next((each for each in options if (each[0][summary.right] > 0).any()), options[0])
+    good = np.sort(sizes[summary.right])
+    size = max(int(good[len(good) // 2]) if good.size else 1, 1)
+    return sizes, size, attack(summary, size).replace("adds or deletes", verb)
 
 
 def headline(summary: Summary) -> str:
     """The one sentence a manager takes away: how many decisions are proven (and, where known, right), against what."""
-    total, size = len(summary.certs), headline_size(summary)
-    proven = round(float(summary.share(size)) * total)
+    total, (sizes, size, who) = len(summary.certs), aim(summary)
+    proven = round(float(summary.share(size, sizes)) * total)
     answer = "answer" if summary.truth is None else "right answer"
     if proven:
         keep = f"keeps its {answer}" if proven == 1 else f"keep their {answer}"
         return (
             f"{proven:,} of {plural(total, summary.unit)} provably {keep}: "
-            f"no attacker who {attack(summary, size)} can change it."
+            f"no attacker who {who} can change it."
         )
     if summary.certs.abstained.all():
         return (
@@ -59,12 +68,12 @@ def verdict(summary: Summary) -> str:
 
 
 def _others(summary: Summary) -> str:
-    certs, size = summary.certs, headline_size(summary)
+    certs, (sizes, size, _) = summary.certs, aim(summary)
     if summary.truth is None:
         return (
             "The true labels were not given, so this says nothing about how many of these answers are right."
         )
-    strong = certs.size >= size
+    strong = sizes >= size
     rest = len(certs) - int((strong & summary.right).sum())
     parts = [
         (int((strong & ~summary.right).sum()), "as well proven but wrong"),
