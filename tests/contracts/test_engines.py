@@ -12,6 +12,8 @@ from unswayed.errors import Unsupported
 from unswayed.sampling import engines
 from unswayed.sampling.engines.generic import GenericEngine
 from unswayed.sampling.question import Question
+from unswayed.sampling.soundness import differs
+from unswayed.sampling.structures import count_labels
 from unswayed.sampling.threat import AllPairs, Bits, Pairs, Row
 from unswayed.theory.noise import AddDelete, Flip
 
@@ -79,6 +81,17 @@ class TestEngine:
         kind, question = case
         assert np.array_equal(kind(question).count(3, SAMPLES), GenericEngine(question).count(3, SAMPLES))
 
+    def test_answers_are_what_the_votes_are_read_from(self, case):
+        kind, question = case
+        if question.threat.kind == "bits":
+            return
+        engine, targets = kind(question), tuple(range(len(question.threat)))
+        answers = engine.answers(3, 40, targets)
+        assert answers.shape == (37, len(targets), engine.classes)
+        assert not differs(GenericEngine(question).answers(3, 40, targets), answers)
+        votes = count_labels(engine.classifier.votes(answers), engine.classes)
+        assert np.array_equal(votes, engine.count(3, 40))
+
     def test_parts_add_up_in_any_order_and_repeat(self, case):
         kind, question = case
         engine = kind(question)
@@ -129,6 +142,30 @@ def test_an_engine_that_disagrees_is_not_used_and_said_so(monkeypatch):
     with pytest.warns(UserWarning, match="wrong engine is not used"):
         chosen = engines.choose(question)
     assert chosen.name == "generic"
+
+
+class Nearly(Wrong):
+    """Votes right wherever it is looked at, from logits that are a little wrong for one target."""
+
+    name = "nearly"
+
+    def count(self, start, stop, targets=None):
+        return GenericEngine.count(self, start, stop, targets)
+
+    def answers(self, start, stop, targets):
+        logits = super().answers(start, stop, targets)
+        logits[0, targets.index(self.astray)] += 1e-3
+        return logits
+
+
+def test_an_engine_with_the_right_votes_from_wrong_logits_is_not_used(monkeypatch):
+    question = QUESTIONS["row GCN"]
+    ones = question.threat.ones
+    for astray in {0, len(ones) - 1, int(ones.argmin()), int(ones.argmax())}:
+        monkeypatch.setattr(Nearly, "astray", astray, raising=False)
+        monkeypatch.setattr(engines, "_fast_engines", lambda: [Nearly])
+        with pytest.warns(UserWarning, match="nearly engine is not used"):
+            assert engines.choose(question).name == "generic"
 
 
 def test_fast_names_every_obstacle(monkeypatch):

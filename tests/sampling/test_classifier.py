@@ -23,7 +23,7 @@ from unswayed.errors import InputError, UnsoundModel
 from unswayed.sampling.engines.generic import GenericEngine
 from unswayed.sampling.question import Question
 from unswayed.sampling.threat import AllPairs, Bits, Row
-from unswayed.theory.noise import Flip
+from unswayed.theory.noise import AddDelete, Flip
 
 FEATURES, CLASSES, NODES = 5, 3, 12
 
@@ -132,6 +132,27 @@ def test_state_that_outlives_a_call_is_refused(data):
         engine(HomeMadeCache(), Row(data, [0]))
 
 
+class PooledCache(Pooled):
+    """Remembers its last answer of each shape."""
+
+    def __init__(self):
+        super().__init__()
+        self.kept = {}
+
+    def forward(self, x, edge_index, batch):
+        out = super().forward(x, edge_index, batch)
+        return self.kept.setdefault((len(x), out.shape), out)
+
+
+@pytest.mark.parametrize("noise", [Flip(0.7), Flip(0.999999), AddDelete(1e-6, 1e-6)])
+def test_state_is_found_behind_a_graph_of_one_node_and_under_little_noise(data, noise):
+    lonely = Data(x=torch.ones(1, FEATURES), edge_index=torch.zeros((2, 0), dtype=torch.long))
+    with pytest.raises(UnsoundModel, match="asked before"):
+        GenericEngine(Question(PooledCache(), AllPairs([lonely, data]), noise))
+    with pytest.raises(UnsoundModel, match="asked before"):
+        GenericEngine(Question(HomeMadeCache(), AllPairs(data, [0]), noise))
+
+
 @pytest.mark.parametrize(
     "answer",
     [
@@ -174,6 +195,19 @@ def test_a_module_that_mixes_its_batch_is_asked_one_graph_at_a_time(data):
         with pytest.warns(UserWarning, match="one noisy graph at a time"):
             mixing = engine(model, threat, batch_size=50)
         assert not mixing.classifier.batched
+
+
+class RowMixing(nn.Module):
+    def forward(self, x):
+        count = x.sum(dim=1)
+        return torch.stack([count - count.mean(), torch.zeros_like(count)], dim=1)
+
+
+@pytest.mark.parametrize("model", [RowMixing(), lambda rows: rows.sum(axis=1) > np.median(rows.sum(axis=1))])
+def test_rows_of_bits_that_are_compared_with_each_other_are_asked_one_at_a_time(model):
+    with pytest.warns(UserWarning, match="one noisy row at a time"):
+        mixing = engine(model, Bits(np.ones((1, 6))), classes=2)
+    assert mixing.count(0, 50).tolist() == [[50, 0]]
 
 
 def test_a_module_told_the_batch_may_normalise_by_graph(data):

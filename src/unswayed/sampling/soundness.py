@@ -100,12 +100,13 @@ def _copy_of(classifier: Classifier) -> Classifier | None:
 
 
 def check_batching(classifier: Classifier, alone: list[Tensor], together: Callable[[], Tensor]) -> None:
-    """Ask one graph at a time from now on if a graph's answer changes with its neighbours in the batch."""
+    """Ask one graph (or row) at a time from now on if its answer changes with its neighbours in the batch."""
     import torch
 
     if not classifier.can_batch:
         classifier.batched = False
         return
+    what = "row" if classifier.style == "bits" else "graph"
     try:
         coupled = differs(torch.cat(alone), together())
     except UnsoundModel as error:
@@ -113,11 +114,11 @@ def check_batching(classifier: Classifier, alone: list[Tensor], together: Callab
     except (RuntimeError, IndexError, ValueError, AssertionError, TypeError) as error:
         coupled, reason = True, f"it failed on a batch: {error}"
     else:
-        reason = "a graph's output changes with the other graphs in its batch"
+        reason = f"a {what}'s output changes with the other {what}s in its batch"
     if coupled:
         classifier.batched = False
         warnings.warn(
-            f"The classifier is asked one noisy graph at a time, which is slow: {reason}.",
+            f"The classifier is asked one noisy {what} at a time, which is slow: {reason}.",
             UserWarning,
             stacklevel=2,
         )

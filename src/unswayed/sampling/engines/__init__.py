@@ -1,13 +1,21 @@
 """Engines: ways of asking the classifier. All give the same votes, but for logits that tie within rounding."""
 
 import warnings
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from torch import Tensor
 
 from unswayed.errors import Unsupported
+from unswayed.sampling.engines.cores import full_precision
 from unswayed.sampling.question import Question
+from unswayed.sampling.soundness import differs
+from unswayed.sampling.structures import count_labels
+from unswayed.sampling.threat import Threat
+
+if TYPE_CHECKING:
+    from unswayed.sampling.engines.generic import GenericEngine
 
 IntArray = npt.NDArray[np.int64]
 
@@ -20,6 +28,10 @@ class Engine(Protocol):
 
     def count(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> IntArray:
         """int64[targets, classes]: votes of these sample numbers; samples without an answer are counted nowhere."""
+        ...
+
+    def answers(self, start: int, stop: int, targets: tuple[int, ...]) -> Tensor:
+        """[samples, targets, classes]: the logits that the votes are read from (labels: without the last dimension)."""
         ...
 
 
@@ -35,8 +47,7 @@ class FastEngine(Engine, Protocol):
 
 
 FAST: list[type[FastEngine]] = []  # tried in this order
-PROBE_SAMPLES = 8  # what a fast engine must agree on with the generic one before it is trusted
-PROBE_TARGETS = 4
+PROBE_SAMPLES = 4  # what a fast engine must agree on with the generic one before it is trusted
 
 
 def choose(question: Question) -> Engine:
@@ -52,7 +63,7 @@ def choose(question: Question) -> Engine:
             engine = candidate(question)
             if _agrees(engine, generic, question):
                 return engine
-            obstacle = "its votes on a probe batch differ from the generic engine's"
+            obstacle = "its answers to a probe batch differ from the generic engine's"
             if question.engine == "auto":
                 warnings.warn(f"The {candidate.name} engine is not used: {obstacle}.", stacklevel=3)
         obstacles.append(f"{candidate.name}: {obstacle}")
@@ -71,8 +82,21 @@ def _fast_engines() -> list[type[FastEngine]]:
     return [*FAST, RowEngine, DenseEngine, WholeGraphEngine]
 
 
-def _agrees(engine: Engine, generic: Engine, question: Question) -> bool:
-    """Whether both engines give equal votes on a few samples of a few targets."""
-    targets = tuple(range(min(PROBE_TARGETS, len(question.threat))))
-    theirs = generic.count(0, PROBE_SAMPLES, targets)
-    return bool(np.array_equal(engine.count(0, PROBE_SAMPLES, targets), theirs))
+def _agrees(engine: Engine, generic: "GenericEngine", question: Question) -> bool:
+    """Whether both engines give equal logits, but for rounding, and equal votes on a few samples of unlike targets.
+
+    Votes alone would say little: where nearly all go to one class, a wrong engine has them right.
+    """
+    targets = _unlike(question.threat)
+    with full_precision():
+        theirs = generic.answers(0, PROBE_SAMPLES, targets)
+    votes = count_labels(generic.classifier.votes(theirs), generic.classes)
+    ours = engine.answers(0, PROBE_SAMPLES, targets)
+    same = ours.shape == theirs.shape and not differs(theirs, ours)
+    return same and bool(np.array_equal(engine.count(0, PROBE_SAMPLES, targets), votes))
+
+
+def _unlike(threat: Threat) -> tuple[int, ...]:
+    """Positions of the first, middle and last target and of those with the fewest and the most ones."""
+    last, ones = len(threat) - 1, threat.ones
+    return tuple(sorted({0, last // 2, last, int(ones.argmin()), int(ones.argmax())}))

@@ -100,6 +100,17 @@ class DenseEngine:
                     counts[i] += self._count_one(drawn, target, on)
         return counts
 
+    def answers(self, start: int, stop: int, targets: tuple[int, ...]) -> Tensor:
+        """[samples, targets, classes]: the logits that votes are read from."""
+        with self.classifier.evaluation(), torch.no_grad(), full_precision():
+            return torch.stack([self._answer_one(start, stop, target) for target in targets], dim=1)
+
+    def _answer_one(self, start: int, stop: int, target: int) -> Tensor:
+        noisy = Noisy(self.plan, self.threat.graphs[target], self.kind, self.device)
+        return noisy.logits(
+            noisy.vectors(*self._draw(start, stop, noisy.entries, self.question.key_of(target)))
+        )
+
     def _draw(self, low: int, high: int, entries: int, key: int | None) -> tuple[Tensor, Tensor]:
         question = self.question
         return question.stream.flips(low, high, entries, question.noise, target=key, device=self.device)

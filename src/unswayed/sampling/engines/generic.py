@@ -1,6 +1,8 @@
 """The generic engine: any classifier, asked about block-diagonal batches of noisy graphs exactly as it is."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -23,6 +25,9 @@ Flips = tuple[Tensor, Tensor]
 
 SPAN = 2**26  # bits of noise held at a time
 SPARSE_SPAN = 2**12  # samples whose numbers stand for noise that is drawn batch by batch
+CHANGED = 64  # entries in which the second structure that a classifier is tried on differs on purpose
+TRIED = 32  # rows of bits that a classifier is tried on, alone and together
+DENSE_TRIAL = 2**20  # entries up to which a trial draws every one of them
 UNTIMED = 32  # samples up to which finding a batch size costs more than it saves
 
 
@@ -61,6 +66,17 @@ class GenericEngine:
                     counts[rows] += self._count_group(low, high, group, shared)
         return counts
 
+    def answers(self, start: int, stop: int, targets: tuple[int, ...]) -> Tensor:
+        """[samples, targets, classes]: the logits that votes are read from (labels: without the last dimension)."""
+        with self.classifier.evaluation():
+            groups = groups_of(self.question, targets)
+            return torch.cat([self._answer_group(start, stop, group) for group in groups], dim=1)
+
+    def _answer_group(self, start: int, stop: int, group: tuple[int, ...]) -> Tensor:
+        flips = self._draw(start, stop, self._drawn(group[0]), self.question.key_of(group[0]))
+        layout = layout_of(self.question, group[0])
+        return self._in_batches(layout, flips, self._nodes(group), partial(self._answers, self.classifier))
+
     def _spans(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
         widest = SPAN // SPARSE_SPAN if self.question.sparse else int(self.question.threat.entries.max()) + 1
         step = max(4, SPAN // widest // 4 * 4)
@@ -90,12 +106,22 @@ class GenericEngine:
         if isinstance(self.question.threat, Bits):
             return count_labels(self._ask_bits(group[0], flips), self.classes)
         layout = layout_of(self.question, group[0])
-        nodes = self._nodes(group)
+        labels = self._in_batches(layout, flips, self._nodes(group), self._ask)
+        return count_labels(labels, self.classes)
+
+    def _in_batches(
+        self,
+        layout: Layout | SparseLayout,
+        flips: Flips,
+        nodes: Tensor | None,
+        ask: Callable[[Layout | SparseLayout, Flips, Tensor | None], Tensor],
+    ) -> Tensor:
+        """What `ask` says of all these samples, as many at a time as is fastest, fewer where memory runs out."""
         size = self._batch_size(layout, flips, nodes)
-        labels, begin = [], 0
-        while begin < high - low:
+        said, begin = [], 0
+        while begin < len(flips[0]):
             try:
-                labels.append(self._ask(layout, part(flips, begin, begin + size), nodes))
+                said.append(ask(layout, part(flips, begin, begin + size), nodes))
                 begin += size
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
@@ -104,7 +130,7 @@ class GenericEngine:
                     raise give_up() from error
                 size //= 2
                 self.budget = size * layout.size(self.question)
-        return count_labels(torch.cat(labels), self.classes)
+        return torch.cat(said)
 
     def _nodes(self, group: tuple[int, ...]) -> Tensor | None:
         threat = self.question.threat
@@ -150,6 +176,7 @@ class GenericEngine:
     def _ask_bits(self, target: int, flips: Flips) -> Tensor:
         rows = noisy(self.question.threat.clean(target).to(self.device), flips)
         size = self.question.batch_size or max(1, 2**22 // max(1, rows.shape[1]))
+        size = size if self.classifier.batched else 1
         parts = [self.classifier.votes(self.classifier.bits(chunk)) for chunk in torch.split(rows, size)]
         return torch.cat(parts)[:, None]
 
@@ -184,17 +211,21 @@ class GenericEngine:
                 self._check_graphs()
 
     def _check_bits(self) -> None:
-        width = self._drawn(0)
-        rows = noisy(
-            self.question.threat.clean(0).to(self.device), self._draw(0, 2, width, self.question.key_of(0))
-        )
-        soundness.check_repeatable(self.classifier, lambda classifier, i: classifier.bits(rows[i : i + 1]))
+        drawn = self._draw(0, TRIED, self._drawn(0), self.question.key_of(0))
+        rows = noisy(self.question.threat.clean(0).to(self.device), second_changed(drawn))
+
+        def alone(classifier: Classifier, i: int) -> Tensor:
+            return classifier.bits(rows[i : i + 1])
+
+        first = soundness.check_repeatable(self.classifier, alone)
+        answers = [first, *(alone(self.classifier, i) for i in range(1, TRIED))]
+        soundness.check_batching(self.classifier, answers, lambda: self.classifier.bits(rows))
 
     def _check_graphs(self) -> None:
-        layout = layout_of(self.question, 0)
+        target = int(self.question.threat.entries.argmax())  # a graph of one node would show nothing
+        layout, flips = self._trial(target)
         soundness.check_edge_data(self.classifier, layout.graph)
-        flips = self._draw(0, 2, layout.drawn, self.question.key_of(0))
-        nodes = self._nodes((0,))
+        nodes = self._nodes((target,))
 
         def alone(classifier: Classifier, i: int) -> Tensor:
             return self._answers(classifier, layout, part(flips, i, i + 1), nodes)
@@ -206,6 +237,15 @@ class GenericEngine:
         soundness.check_batching(
             self.classifier, answers, lambda: self._answers(self.classifier, layout, flips, nodes)
         )
+
+    def _trial(self, target: int) -> tuple[Layout | SparseLayout, Flips]:
+        """Two structures to try the classifier on, made to differ: under little noise two samples may be equal."""
+        question, key = self.question, self.question.key_of(target)
+        if question.sparse and question.threat.entries[target] > DENSE_TRIAL:
+            return layout_of(question, target), sample_numbers(0, 2)
+        layout = layout_of(replace(question, draws="dense"), target)
+        drawn = question.stream.flips(0, 2, layout.drawn, question.noise, target=key, device=self.device)
+        return layout, second_changed(drawn)
 
     def _find_dense_form(self, alone: object) -> None:
         """A dense module is asked about one graph as [n, F], [n, n] where it takes that, else as a batch of one."""
@@ -220,3 +260,10 @@ def part(flips: Flips, begin: int, end: int) -> Flips:
     from_zero, from_one = flips
     first = from_zero[begin:end]
     return first, (first if from_one is from_zero else from_one[begin:end])
+
+
+def second_changed(flips: Flips) -> Flips:
+    """The flips with the first entries of the second sample turned round, so that it is not the first sample."""
+    for flip in flips[:1] if flips[0] is flips[1] else flips:
+        flip[1, :CHANGED].logical_not_()
+    return flips

@@ -116,6 +116,17 @@ class RowEngine:
                         self._count_all(drawn, (target,), counts[i : i + 1], on)
         return counts
 
+    def answers(self, start: int, stop: int, targets: tuple[int, ...]) -> Tensor:
+        """[samples, targets, classes]: the logits that votes are read from."""
+        together = self.question.shared and self.coupling != "coupled"
+        groups = [targets] if together else [(target,) for target in targets]
+        with self.classifier.evaluation(), torch.no_grad(), full_precision(), cores(self.device) as on:
+            return torch.cat([self._answer_group(start, stop, group, on) for group in groups], dim=1)
+
+    def _answer_group(self, start: int, stop: int, group: tuple[int, ...], on: Cores) -> Tensor:
+        drawn = self._draw(start, stop, self.question.key_of(group[0]), on)
+        return self._asker(self.nodes[list(group)], drawn.alike)(drawn)
+
     def _draw(self, low: int, high: int, key: int | None, on: Cores) -> Drawn:
         question, n = self.question, self.known.around.n
         if on.pool is None:
