@@ -52,6 +52,39 @@ def test_weights_settings_classes_and_structure_matter():
     assert len({digest(model) for model in models}) == len(models)
 
 
+class Holding(nn.Module):
+    """Answers by what is neither a parameter nor in its state dict."""
+
+    def __init__(self, matrix, act=torch.relu, shift=0.0, sign=1.0):
+        super().__init__()
+        self.matrix, self.act, self._sign = matrix, act, sign
+        self.register_buffer("shift", torch.tensor(shift), persistent=False)
+        self.itself = [self]  # a way to hold a module unregistered; must not be followed for ever
+
+    def forward(self, x, edge_index):
+        return self._sign * self.act(x @ self.matrix) + self.shift
+
+
+def test_what_a_module_holds_matters():
+    hooked = Holding(torch.eye(2))
+    hooked.register_forward_hook(lambda module, inputs, out: -out)
+    patched = Holding(torch.eye(2))
+    patched.forward = lambda x, edge_index: x
+    models = [
+        Holding(torch.eye(2)),
+        Holding(torch.ones(2, 2)),
+        Holding(torch.eye(2).to_sparse()),
+        Holding(torch.ones(2, 2).to_sparse()),
+        Holding(torch.eye(2), torch.tanh),
+        Holding(torch.eye(2), shift=1.0),
+        Holding(torch.eye(2), sign=-1.0),
+        hooked,
+        patched,
+    ]
+    assert len({digest(model) for model in models}) == len(models)
+    assert digest(Holding(torch.eye(2))) == digest(models[0]) == digest(copy.deepcopy(models[0]))
+
+
 def make(value, array):
     def ask(rows, offset=0):
         return (rows.sum(axis=1) + value + offset + array.sum()) % 2
@@ -84,9 +117,12 @@ def test_estimators_are_hashed_by_what_they_learnt():
 
 def test_another_process_computes_the_same_hash():
     code = (
+        "from torch_geometric.nn import GAT, GIN;"
         "import numpy as np, torch; from sklearn.tree import DecisionTreeClassifier as T;"
         "from unswayed.sampling.digest import describe_model as d; torch.manual_seed(0);"
-        "print(d(T(random_state=0).fit(np.eye(6), np.arange(6) % 3))['sha256'], d(torch.nn.Linear(3, 2))['sha256'])"
+        "print(d(T(random_state=0).fit(np.eye(6), np.arange(6) % 3))['sha256'], d(torch.nn.Linear(3, 2))['sha256'],"
+        "d(GAT(3, 4, 2, 2))['sha256'], d(GIN(3, 4, 2, 2))['sha256'],"
+        "d(torch.nn.TransformerEncoderLayer(4, 2))['sha256'])"
     )
     runs = {
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

@@ -2,6 +2,7 @@
 
 import hashlib
 import inspect
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,17 @@ from torch import Tensor, nn
 from unswayed.sampling.inputs import update_hash
 
 SIMPLE = (bool, int, float, str, type(None))
+HELD = (*SIMPLE, Tensor, np.ndarray, list, tuple, dict, partial)
+INTERNAL = frozenset(vars(nn.Module()))  # among them `training`, which a poll sets and restores
 
 
 def describe_model(model: Any) -> dict[str, str]:
     """JSON-ready: the classifier's name, a sha256 of its content, and in words what that covers.
 
-    A module: its printed form, the plain settings of every submodule, the source of every class that is not torch's or
-    torch_geometric's own, all parameters and buffers. A fitted estimator: its settings and fitted attributes. A function: its
-    source, defaults and what it closes over. Nothing can see what a function reads from globals.
+    A module: its printed form, the settings, tensors and functions that every submodule holds, its forward hooks, the
+    source of every class that is not torch's or torch_geometric's own, all parameters and buffers. A fitted estimator: its
+    settings and fitted attributes. A function: its source, defaults and what it closes over. Nothing can see what a
+    function reads from globals.
     """
     hashed = hashlib.sha256()
     if isinstance(model, nn.Module):
@@ -44,18 +48,26 @@ def _source(thing: Any) -> str:
         return _name(thing)
 
 
-def _hash_module(hashed: Any, model: nn.Module) -> None:
+def _hash_module(hashed: Any, model: nn.Module, depth: int = 4) -> None:
     for name, module in model.named_modules():
         kind = type(module)
         own = not kind.__module__.startswith(("torch.", "torch_geometric."))
         hashed.update(f"{name} {_name(kind)} {_source(kind) if own else ''}".encode())
-        settings = {
-            k: v for k, v in vars(module).items() if isinstance(v, SIMPLE) and k != "training" and k[0] != "_"
-        }
-        hashed.update(f"{module.extra_repr()} {sorted(settings.items())}".encode())
-    for name, value in sorted(model.state_dict(keep_vars=True).items()):
-        if isinstance(value, Tensor):
-            update_hash(hashed, name, value)
+        hashed.update(module.extra_repr().encode())
+        hooks = [*module._forward_pre_hooks.values(), *module._forward_hooks.values()]
+        for key, value in [*_held(module, own), ("hooks", hooks)] if depth > 0 else []:
+            _hash_value(hashed, key, value, depth - 1)
+    for name, value in sorted([*model.named_parameters(), *model.named_buffers()], key=lambda item: item[0]):
+        update_hash(hashed, name, value)
+
+
+def _held(module: nn.Module, own: bool) -> list[tuple[str, Any]]:
+    """What a module holds as plain attributes and may answer by; of library classes, their public settings."""
+    held = {
+        key: value for key, value in vars(module).items() if key not in INTERNAL and (own or key[0] != "_")
+    }
+    plain = {k: v for k, v in held.items() if isinstance(v, HELD) or inspect.isroutine(v)}
+    return sorted(plain.items(), key=lambda item: item[0])
 
 
 def _hash_value(hashed: Any, name: str, value: Any, depth: int) -> None:
@@ -63,7 +75,7 @@ def _hash_value(hashed: Any, name: str, value: Any, depth: int) -> None:
     if isinstance(value, SIMPLE):
         hashed.update(f"{name}={value!r}".encode())
     elif isinstance(value, nn.Module):
-        _hash_module(hashed, value)
+        _hash_module(hashed, value, depth - 1)
     elif isinstance(value, Tensor):
         update_hash(hashed, name, value)
     elif isinstance(value, np.ndarray) and value.dtype != object:

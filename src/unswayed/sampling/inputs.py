@@ -60,7 +60,12 @@ class Graph:
 
 def update_hash(hashed: Any, name: str, value: Tensor) -> None:
     """Feed a named tensor's type, shape and content to a running hash."""
-    value = value.detach().cpu().contiguous()
+    value = value.detach().cpu()
+    if value.layout != torch.strided:
+        value = value.to_sparse().coalesce()
+        update_hash(hashed, f"{name} {tuple(value.shape)} at", value.indices())
+        value = value.values()
+    value = value.contiguous()
     hashed.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
     flat = value.reshape(-1)
     hashed.update(flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b"")
