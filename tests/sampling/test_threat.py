@@ -40,7 +40,8 @@ def test_one_node_may_be_a_bare_number():
 
 
 @pytest.mark.parametrize(
-    "nodes", [[], [4], [-1], [0.5], [True, False], torch.zeros(4, dtype=torch.bool), [[0, 1]]]
+    "nodes",
+    [[], [4], [-1], [0.5], [True, False], torch.zeros(4, dtype=torch.bool), [[0, 1]], np.uint8([0, 1, 0, 1])],
 )
 def test_nodes_that_do_not_fit_are_refused(nodes):
     with pytest.raises(InputError):
@@ -127,7 +128,10 @@ def test_pairs_keep_their_order_and_know_which_are_edges():
     assert Pairs(path(), [(0, 1)]).targets.tolist() == [0]
 
 
-@pytest.mark.parametrize("pairs", [[(0, 1), (1, 0)], [(2, 2)], [(0, 4)], [0, 1], [], [(0.5, 1)]])
+@pytest.mark.parametrize(
+    "pairs",
+    [[(0, 1), (1, 0)], [(2, 2)], [(0, 4)], [0, 1], [], torch.zeros((0, 2), dtype=torch.long), [(0.5, 1)]],
+)
 def test_pairs_that_do_not_fit_are_refused(pairs):
     with pytest.raises(InputError):
         Pairs(path(), pairs, [0])

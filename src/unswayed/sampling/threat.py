@@ -219,6 +219,10 @@ def read_nodes(nodes: Any, num_nodes: int) -> Tensor:
         raise InputError("nodes must name at least one node, as whole numbers or as a boolean mask.")
     if chosen.is_floating_point() or chosen.is_complex():
         raise InputError("nodes must be whole numbers or a boolean mask.")
+    if chosen.dtype == torch.uint8:  # an old kind of mask, which would be read as nodes 0 and 1
+        raise InputError(
+            "nodes of type uint8 may be a mask or numbers; give a boolean mask or int64 numbers."
+        )
     if int(chosen.min()) < 0 or int(chosen.max()) >= num_nodes:
         raise InputError(f"nodes must lie between 0 and {num_nodes - 1}.")
     return chosen.long().clone()
@@ -229,7 +233,13 @@ def read_pairs(pairs: Any, num_nodes: int) -> Tensor:
     listed = torch.as_tensor(np.asarray(pairs) if not isinstance(pairs, Tensor) else pairs).detach().cpu()
     if listed.ndim == 2 and listed.shape[1] != 2 and listed.shape[0] == 2:
         listed = listed.T
-    if listed.ndim != 2 or listed.shape[1] != 2 or listed.is_floating_point() or listed.dtype == torch.bool:
+    if (
+        listed.ndim != 2
+        or listed.shape[1] != 2
+        or not len(listed)
+        or listed.is_floating_point()
+        or listed.dtype == torch.bool
+    ):
         raise InputError("pairs must be a list of node pairs, shape [m, 2], at least one.")
     low, high = listed.long().min(dim=1).values, listed.long().max(dim=1).values
     if int(low.min()) < 0 or int(high.max()) >= num_nodes or bool((low == high).any()):
