@@ -148,6 +148,17 @@ def test_stores_of_another_question_are_refused_by_name(model, data, tmp_path):
     assert us.poll(model.train(), threat, FLIP, samples=10, store=tmp_path).samples.tolist() == [10, 10]
 
 
+def test_votes_that_another_run_left_in_the_folder_are_refused(model, data, tmp_path):
+    threat = us.Row(data, [0, 4])
+    runs = {"run": (FLIP, 0), "seed": (FLIP, 3), "noise": (us.Flip(beta=0.9), 0)}
+    for name, (noise, seed) in runs.items():
+        us.poll(model, threat, noise, samples=10, seed=seed, store=tmp_path / name)
+    for name in ("seed", "noise"):
+        (tmp_path / "run" / "votes.npz").write_bytes((tmp_path / name / "votes.npz").read_bytes())
+        with pytest.raises(StoreError, match="another run"):
+            us.poll(model, threat, FLIP, samples=10, store=tmp_path / "run")
+
+
 def test_blocks_still_missing():
     def stored(*spans):
         return Votes(

@@ -1,5 +1,6 @@
 """The one loop: threat + noise + classifier + runner + store → Votes."""
 
+import json
 import os
 import sys
 import time
@@ -180,8 +181,13 @@ class Ledger:
     redrawn: Votes | None = None  # the first part of a stored block; the store keeps the whole one
 
     def __post_init__(self) -> None:
+        if self.votes is None:
+            return
+        asked, stored = {**self.settings, "classes": self.votes.classes}, dict(self.votes.provenance)
+        if stored != json.loads(json.dumps(asked)) or self.votes.noise != self.question.noise:
+            raise StoreError("The votes in the store are of another run than its settings; use a new folder.")
         classes = self.question.classes
-        if self.votes is not None and classes is not None and self.votes.classes != classes:
+        if classes is not None and self.votes.classes != classes:
             raise StoreError(
                 f"The stored votes have {self.votes.classes} classes, but classes={classes} was given."
             )
