@@ -106,6 +106,12 @@ def test_votes_stopped_by_looking_need_anytime_bounds():
     assert us.certify(votes, bounds="anytime").size[0] > 0
 
 
+def test_noise_that_may_have_trained_the_model_certifies_nothing():
+    votes = us.Votes.from_counts([[99, 1]], us.Flip(beta=0.7), entries=5, provenance={"purpose": "train"})
+    with pytest.raises(InputError, match="train"):
+        us.certify(votes)
+
+
 def test_certificates_are_frozen():
     certs = certs_for([[9_990, 10]])
     with pytest.raises(AttributeError):

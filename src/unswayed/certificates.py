@@ -180,6 +180,8 @@ def certify(
             "Sampling of these votes was stopped by looking at them, which voids fixed-sample bounds; "
             'use bounds="anytime".'
         )
+    if votes.provenance.get("purpose") == "train":
+        raise InputError("Noise of purpose 'train' may have trained the model; poll with purpose='certify'.")
     found = bound_votes(
         votes.counts, votes.samples, alpha, method=bounds, family_size=max(len(votes), 1) if family else 1
     )
