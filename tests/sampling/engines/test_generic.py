@@ -296,6 +296,28 @@ def test_the_remembered_first_layer_is_exact_and_safe_from_changes_in_place(medi
     assert np.array_equal(engine(InPlace(True).double(), threat, Flip(0.7)).count(0, 40), expected)
 
 
+class Stacked(nn.Module):
+    """Takes features with two dimensions a node."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(9)
+        self.first, self.second = nn.Linear(FEATURES, 8), nn.Linear(8, CLASSES)
+
+    def forward(self, x, edge_index):
+        hidden = self.first(x).relu().sum(dim=1)
+        return self.second(torch.zeros_like(hidden).index_add_(0, edge_index[1], hidden[edge_index[0]]))
+
+
+def test_features_may_have_several_dimensions_a_node(medium):
+    stacked = medium.clone()
+    stacked.x = torch.stack([medium.x, -medium.x], dim=1).double()
+    asked = engine(Stacked().double(), Row(stacked, [0, 7]), Flip(0.7))
+    votes = asked.count(0, 40)
+    asked.first_layer.layers = []
+    assert np.array_equal(asked.count(0, 40), votes)
+
+
 def test_one_at_a_time_votes_are_those_of_the_module_alone(medium):
     class Mixing(nn.Module):
         def forward(self, x, edge_index):

@@ -46,7 +46,8 @@ class FirstLayer:
                 return out
             if id(layer) not in self.products:
                 self.products[id(layer)] = original(layer, self.features)
-            return self.products[id(layer)].repeat(count, 1)  # a copy: what follows may change it in place
+            product = self.products[id(layer)]
+            return product.repeat(count, *[1] * (product.ndim - 1))  # a copy: what follows may change it
 
         return forward
 
