@@ -59,7 +59,7 @@ def test_every_command_explains_itself_and_speaks_json(command, capsys):
     assert "--json" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("command", ["certify", "frontier", "explain", "report"])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help_has_examples(command, capsys):
     assert main([command, "--help"]) == 0
     assert f"unswayed {command}" in capsys.readouterr().out.split("Examples")[1]

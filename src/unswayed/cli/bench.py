@@ -12,7 +12,7 @@ from unswayed.cli.common import command_line, console, emit, note
 app = typer.Typer(rich_markup_mode="rich", add_completion=False)
 
 
-@app.command()
+@app.command(epilog="Examples: [bold]unswayed bench --quick --only gcn-mean,gat[/bold]")
 def bench(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Also write the JSON document to this file.")

@@ -8,7 +8,11 @@ import typer
 from unswayed.errors import InputError
 
 app = typer.Typer(
-    no_args_is_help=True, add_completion=False, help="List, fetch and check the benchmark datasets."
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    help="List, fetch and check the benchmark datasets.",
+    epilog="Examples: [bold]unswayed data list[/bold], [bold]unswayed data fetch cora mutag[/bold]",
 )
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]

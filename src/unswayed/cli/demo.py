@@ -14,7 +14,7 @@ app = typer.Typer(rich_markup_mode="rich", add_completion=False)
 WORDS = words_of({"dataset": "cora", "model": "gcn-mean", "beta": 0.7})
 
 
-@app.command()
+@app.command(epilog="Examples: [bold]unswayed demo --out cora.html[/bold]")
 def demo(
     out: Annotated[Path, typer.Option("--out", "-o", help="Where the report goes.")] = Path(
         "unswayed-report.html"

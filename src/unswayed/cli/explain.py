@@ -8,6 +8,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from unswayed.certificates import rounded_down, rounded_up
 from unswayed.cli import options as opt
 from unswayed.cli.certify import certify_words, words_of
 from unswayed.cli.common import console, emit
@@ -124,6 +125,8 @@ def _votes(found: "Explanation") -> Table:
     for place, (label, votes) in enumerate(rows):
         share = votes / found.samples
         bar = Text("█" * round(30 * share), style="blue" if place == 0 else "dim")
-        proven = f"at least {found.p_top:.6f}" if place == 0 else f"at most {found.p_rest:.6f}"
+        proven = (
+            f"at least {rounded_down(found.p_top)}" if place == 0 else f"at most {rounded_up(found.p_rest)}"
+        )
         table.add_row(Text(label), f"{votes:,}", f"{share:.4f}", bar, proven)
     return table

@@ -96,7 +96,7 @@ class Plan:
     def ceiling(self, threat: Threat, kind: str | None = None) -> int:
         """The largest K that unanimous votes could prove, or the most "additions" or "deletions" alone."""
         alpha = self.alpha / len(threat) if self.family else self.alpha
-        cap, ones = np.unique(np.stack([threat.entries, threat.ones]), axis=1)
+        cap, ones = threat.entries, threat.ones
         if kind is not None:
             cap = cap.clip(max=FURTHEST)
             ones = cap if kind == "deletions" else 0 * cap

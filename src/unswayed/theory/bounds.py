@@ -136,4 +136,7 @@ def ceiling(
     counts = np.zeros((1, classes), dtype=np.int64)
     counts[0, 0] = samples
     best = bound_votes(counts, samples, alpha, method)
-    return int(certified_size(best.p_top, best.p_rest, noise, cap, ones=ones).max())
+    if ones is None:
+        return int(certified_size(best.p_top, best.p_rest, noise, np.max(cap))[0])
+    caps, known = np.unique(np.stack(np.broadcast_arrays(cap, ones)).reshape(2, -1), axis=1)
+    return int(certified_size(best.p_top, best.p_rest, noise, caps, ones=known).max())
