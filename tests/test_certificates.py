@@ -145,6 +145,14 @@ def test_statements_name_the_numbers_they_rest_on():
     assert "added with probability 0.01" in asymmetric.statement(0)
 
 
+def test_statements_never_round_up():
+    votes = us.Votes.from_counts([[10**8, 0, 0]], NOISE, entries=2_707)
+    words = us.certify(votes, alpha=1e-12).statement(0)
+    assert "confidence 1 − 1e-12" in words
+    assert "at least 0.99999970" in words
+    assert "exceeds 2.9" in words
+
+
 def test_repr_is_short():
     assert repr(certs_for([[9_990, 10], [5_000, 5_000]])).startswith("Certificates(2 targets, 1 certified")
     assert "median" not in repr(certs_for([[5_000, 5_000]]))

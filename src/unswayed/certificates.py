@@ -3,6 +3,7 @@
 `certify` is pure: the same votes and settings give the same certificates, on any machine.
 """
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -101,7 +102,7 @@ class Certificates:
         votes, name = self.votes, int(self.targets[target])
         drawn, counts = int(votes.samples[target]), votes.counts[target]
         scope = "all targets of this run together" if self.family else "this target taken by itself"
-        confidence = f"{100 * (1 - self.alpha):.10g}%"
+        confidence = confidence_in_words(self.alpha)
         how = f"{drawn:,} noisy copies ({_noise_in_words(self.noise)})"
         if self.abstained[target]:
             return (
@@ -112,7 +113,7 @@ class Certificates:
         label, size, entries = int(self.label[target]), int(self.size[target]), int(votes.entries[target])
         return (
             f"Target {name}: with confidence {confidence}, for {scope}, {_promise(label, size, entries)}. Among {how}, label {label} won {int(counts[label]):,}; so its probability is at least "
-            f"{self.p_top[target]:.6g} and no other label's exceeds {self.p_rest[target]:.6g}. The promise is about the "
+            f"{rounded_down(self.p_top[target])} and no other label's exceeds {rounded_up(self.p_rest[target])}. The promise is about the "
             "smoothed classifier with these weights and these attackable entries; everything else is taken as fixed."
         )
 
@@ -140,6 +141,29 @@ class Certificates:
         from unswayed.report.plots import plot_certificates  # matplotlib only when asked for
 
         return plot_certificates(self, truth, floor=floor, ax=ax)
+
+
+def confidence_in_words(alpha: float) -> str:
+    """1 − alpha in per cent, never rounded up to certainty.
+
+    >>> confidence_in_words(0.001), confidence_in_words(1e-12)
+    ('99.9%', '1 − 1e-12')
+    """
+    return f"{100 * (1 - alpha):.10g}%" if alpha >= 1e-9 else f"1 − {alpha:g}"
+
+
+def rounded_down(probability: float) -> str:
+    """Nine decimals, none too large: what is at least `probability` is at least this.
+
+    >>> rounded_down(1 - 1e-10), rounded_up(1e-10)
+    ('0.999999999', '1e-09')
+    """
+    return f"{math.floor(probability * 1e9) / 1e9:.9g}"
+
+
+def rounded_up(probability: float) -> str:
+    """Nine decimals, none too small."""
+    return f"{math.ceil(probability * 1e9) / 1e9:.9g}"
 
 
 def _promise(label: int, size: int, entries: int) -> str:

@@ -8,7 +8,6 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from unswayed.certificates import rounded_down, rounded_up
 from unswayed.cli import options as opt
 from unswayed.cli.certify import certify_words, words_of
 from unswayed.cli.common import console, emit
@@ -112,6 +111,8 @@ def _print(found: "Explanation", place: "Console") -> None:
 
 
 def _votes(found: "Explanation") -> Table:
+    from unswayed.certificates import rounded_down, rounded_up  # imports scipy, which --help can do without
+
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for name, side in (
         ("label", "left"),

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from unswayed._version import __version__
-from unswayed.certificates import Certificates
+from unswayed.certificates import Certificates, confidence_in_words
 from unswayed.report import charts
 from unswayed.report.neighbourhood import pictures
 from unswayed.report.summary import FURTHEST, Summary, noise_in_words, summarise
@@ -106,7 +106,7 @@ def facts(summary: Summary, data: Any) -> dict[str, Any]:
         "unit": summary.unit,
         "attack": attack(summary, "{k}"),
         "attackOne": attack(summary, 1),
-        "confidence": f"{100 * (1 - certs.alpha):.10g}%",
+        "confidence": confidence_in_words(certs.alpha),
         "family": certs.family,
         "degreeName": "degree" if summary.unit == "node" else "edges",
         "furthest": FURTHEST,
@@ -138,7 +138,7 @@ def settings(summary: Summary) -> dict[str, str]:
         "Targets": f"{len(certs):,} {summary.unit}s, {votes.classes} classes",
         "Noise": noise_in_words(certs.noise),
         "Samples for each target": span,
-        "Confidence": f"1 − alpha = {1 - certs.alpha:.10g}, for {scope}",
+        "Confidence": f"{confidence_in_words(certs.alpha)}, for {scope}",
         "Bounds": certs.bounds,
         "Ceiling": f"K can reach at most {summary.ceiling} with these settings",
     }

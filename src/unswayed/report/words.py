@@ -3,6 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
+from unswayed.certificates import confidence_in_words
 from unswayed.report.summary import WORDS, Summary, noise_in_words
 
 
@@ -118,7 +119,7 @@ def _floor(summary: Summary) -> str:
 def confidence(summary: Summary) -> str:
     """How sure one may be of the whole curve, not of one certificate."""
     certs, total = summary.certs, len(summary.certs)
-    level = f"{100 * (1 - certs.alpha):.10g}%"
+    level = confidence_in_words(certs.alpha)
     if certs.family:
         return f"With confidence {level}, all {total:,} certificates hold at once."
     each = f"Each certificate holds with confidence {level} by itself; with 95% confidence"
