@@ -163,8 +163,12 @@ def test_text_stands_out_in_both_schemes(visit, report, scheme):
         assert (high + 0.05) / (low + 0.05) >= 4.5  # WCAG AA
 
 
+def _parts(shade):
+    return [int(part) for part in shade[shade.index("(") + 1 : -1].split(",")[:3]]
+
+
 def _luminance(shade):
-    parts = [int(part) / 255 for part in shade[shade.index("(") + 1 : -1].split(",")[:3]]
+    parts = [part / 255 for part in _parts(shade)]
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
@@ -203,6 +207,30 @@ def test_other_threats_and_noise(visit, tmp_path, certs_of, kind):
     page = visit(path)
     assert page.locator("#picture circle").count() == (4 if kind == "all-pairs" else 0)
     assert (page.locator(".cell").count() > 0) == (kind == "asymmetric")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_numbers_on_the_heat_map_can_be_read(visit, tmp_path, certs_of, scheme):
+    certs, truth = certs_of(noise=us.AddDelete(p_add=0.02, p_delete=0.3))
+    page = visit(write_report(tmp_path / "r.html", certs, truth=truth), color_scheme=scheme)
+    pairs = page.evaluate(
+        """() => [...document.querySelectorAll("rect.cell + text")].map(t => {
+             const share = Number(t.previousElementSibling.style.getPropertyValue("--share"));
+             return [share, getComputedStyle(t).fill]; })"""
+    )
+    blue, paper = page.evaluate(
+        """() => ["--blue", "--paper"].map(name => {
+             const probe = document.body.appendChild(document.createElement("i"));
+             probe.style.color = `var(${name})`;
+             return getComputedStyle(probe).color; })"""
+    )
+    assert len(pairs) > 5
+    for share, ink in pairs:
+        cell = [share * b + (1 - share) * p for b, p in zip(_parts(blue), _parts(paper), strict=True)]
+        high, low = sorted((_luminance(ink), _luminance(f"rgb({','.join(str(round(c)) for c in cell)})")))[
+            ::-1
+        ]
+        assert (high + 0.05) / (low + 0.05) >= 3  # WCAG AA for graphics
 
 
 def test_every_column_shows_beside_the_picture(visit, tmp_path, certs_of, graph):

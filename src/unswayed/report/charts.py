@@ -180,7 +180,7 @@ def heat_map(summary: Summary) -> str:
 
 
 def _ink(share: float) -> str:
-    return "tick mid on-dark" if share > 0.5 else "tick mid"
+    return f"tick mid {'on-dark' if share > 0.7 else 'on-light'}"
 
 
 def _grid_shares(summary: Summary) -> npt.NDArray[np.float64] | None:
