@@ -38,6 +38,17 @@ class Graph:
         both = torch.cat([self.pairs, self.pairs.flip(0), self.loops.expand(2, -1)], dim=1)
         return both[:, torch.argsort(both[0] * max(self.num_nodes, 1) + both[1])]
 
+    def part(self, keep: Tensor, number: Tensor) -> "Graph":
+        """The graph of the kept nodes under their new numbers; no edge may leave them."""
+        return Graph(
+            num_nodes=int(keep.sum()),
+            pairs=number[self.pairs[:, keep[self.pairs[0]]]],
+            loops=number[self.loops[keep[self.loops]]],
+            x=None if self.x is None else self.x[keep],
+            extras={name: value[keep] for name, value in self.extras.items()},
+            edge_data=self.edge_data,
+        )
+
     def degrees(self) -> Tensor:
         """int64[n]: neighbours of each node other than itself."""
         return torch.bincount(self.pairs.flatten(), minlength=self.num_nodes)

@@ -1,9 +1,11 @@
 """Noisy structures: from the stream's bits to block-diagonal batches of graphs."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from unswayed.sampling.inputs import Graph, pair_entries
@@ -22,7 +24,7 @@ def noisy(clean: Tensor, flips: tuple[Tensor, Tensor]) -> Tensor:
 class Layout:
     """How one structure vector becomes a graph: entry e switches the pair (first[e], second[e]), `constant` stays.
 
-    `unused` is an entry that is drawn but never an edge: in a row, the target's own.
+    `unused` are entries that are drawn but never an edge: in a row, the target's own.
     """
 
     graph: Graph
@@ -30,7 +32,7 @@ class Layout:
     first: Tensor
     second: Tensor
     clean: Tensor
-    unused: int | None = None
+    unused: int | Tensor | None = None
 
     @property
     def drawn(self) -> int:
@@ -53,12 +55,41 @@ class Layout:
         fixed = self.constant.repeat(1, count) + shift
         return torch.cat([fixed, torch.stack([torch.cat([one, other]), torch.cat([other, one])])], dim=1)
 
+    def around(self, nodes: Tensor) -> tuple["Layout", Tensor]:
+        """The same graphs without what no noise can ever join to these nodes, and the nodes' numbers in them.
+
+        Exact for a network that may be asked about several graphs in one: the rest is such another graph.
+        """
+        ends = torch.cat([self.constant, torch.stack([self.first, self.second])], dim=1)
+        keep = _joined(ends.cpu(), nodes.cpu(), self.graph.num_nodes)
+        if bool(keep.all()):
+            return self, nodes
+        number = torch.where(keep, keep.cumsum(0) - 1, -1)
+        there = number.to(nodes.device)
+        constant, first = there[self.constant], there[self.first]
+        near = replace(
+            self,
+            graph=self.graph.part(keep, number),
+            constant=constant[:, constant[0] >= 0],
+            first=first.clamp(min=0),
+            second=there[self.second].clamp(min=0),
+            unused=(first < 0).nonzero()[:, 0],
+        )
+        return near, there[nodes]
+
     def size(self, question: Question) -> float:
         """Expected nodes plus edges of one noisy graph: what its cost follows."""
         ones = int(self.clean.sum())
         zeros = self.clean.numel() - ones
         expected = ones * (1 - question.noise.p_delete) + zeros * question.noise.p_add
         return self.graph.num_nodes + self.constant.shape[1] + 2 * expected
+
+
+def _joined(ends: Tensor, nodes: Tensor, count: int) -> Tensor:
+    """bool[count]: the nodes connected with any of `nodes` by these edges."""
+    joins = coo_array((np.ones(ends.shape[1]), (ends[0].numpy(), ends[1].numpy())), shape=(count, count))
+    label = torch.from_numpy(connected_components(joins, directed=False)[1])
+    return torch.isin(label, label[nodes])
 
 
 def layout_of(question: Question, target: int) -> Layout | SparseLayout:

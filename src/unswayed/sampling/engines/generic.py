@@ -46,6 +46,8 @@ class GenericEngine:
         self.budget: float | None = None  # nodes plus edges of a batch, once timed
         self._features: tuple[Graph, Tensor] | None = None
         self._repeated: tuple[Graph, int, Tensor] | None = None
+        self._near: dict[tuple[int, ...], tuple[Layout, Tensor]] = {}
+        self.restricts = False
         self._check()
         assert self.classifier.classes is not None
         self.classes: int = self.classifier.classes
@@ -74,8 +76,7 @@ class GenericEngine:
 
     def _answer_group(self, start: int, stop: int, group: tuple[int, ...]) -> Tensor:
         flips = self._draw(start, stop, self._drawn(group[0]), self.question.key_of(group[0]))
-        layout = layout_of(self.question, group[0])
-        return self._in_batches(layout, flips, self._nodes(group), partial(self._answers, self.classifier))
+        return self._in_batches(*self._place(group), flips, partial(self._answers, self.classifier))
 
     def _spans(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
         widest = SPAN // SPARSE_SPAN if self.question.sparse else int(self.question.threat.entries.max()) + 1
@@ -105,15 +106,24 @@ class GenericEngine:
             flips = (flips[0], flips[0]) if shared[0] is shared[1] else flips
         if isinstance(self.question.threat, Bits):
             return count_labels(self._ask_bits(group[0], flips), self.classes)
-        layout = layout_of(self.question, group[0])
-        labels = self._in_batches(layout, flips, self._nodes(group), self._ask)
-        return count_labels(labels, self.classes)
+        return count_labels(self._in_batches(*self._place(group), flips, self._ask), self.classes)
+
+    def _place(self, group: tuple[int, ...]) -> tuple[Layout | SparseLayout, Tensor | None]:
+        """The graph that votes for these targets, cut down to what can matter to them, and where they are in it."""
+        nodes = self._nodes(group)
+        if not self.restricts or nodes is None:
+            return layout_of(self.question, group[0]), nodes
+        if group not in self._near:
+            layout = layout_of(self.question, group[0])
+            assert isinstance(layout, Layout)
+            self._near[group] = layout.around(nodes)
+        return self._near[group]
 
     def _in_batches(
         self,
         layout: Layout | SparseLayout,
-        flips: Flips,
         nodes: Tensor | None,
+        flips: Flips,
         ask: Callable[[Layout | SparseLayout, Flips, Tensor | None], Tensor],
     ) -> Tensor:
         """What `ask` says of all these samples, as many at a time as is fastest, fewer where memory runs out."""
@@ -236,6 +246,23 @@ class GenericEngine:
         answers = [first, alone(self.classifier, 1)]
         soundness.check_batching(
             self.classifier, answers, lambda: self._answers(self.classifier, layout, flips, nodes)
+        )
+        self.restricts = self._may_restrict(layout, nodes, flips, torch.cat(answers))
+
+    def _may_restrict(
+        self, layout: Layout | SparseLayout, nodes: Tensor | None, flips: Flips, answers: Tensor
+    ) -> bool:
+        """Whether parts of the graph that listed pairs never join to a target can be left out: a network that sees no
+        `batch` treats them as it treats the other graphs of a batch, and says the same without them."""
+        ours = self.classifier
+        listed = isinstance(self.question.threat, Pairs) and isinstance(layout, Layout) and nodes is not None
+        separate = ours.batched and ours.style == "edges" and not ours.takes_batch
+        if not (listed and separate and isinstance(ours.model, torch.nn.Module)):
+            return False
+        near, there = layout.around(nodes)  # type: ignore[union-attr, arg-type]
+        said = self._answers(ours, near, flips, there)
+        return said.shape == answers.shape and torch.allclose(
+            said.double(), answers.double(), rtol=1e-4, atol=1e-4, equal_nan=True
         )
 
     def _trial(self, target: int) -> tuple[Layout | SparseLayout, Flips]:
