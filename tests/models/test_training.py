@@ -8,7 +8,7 @@ from unswayed.datasets import Dataset, Split
 from unswayed.errors import InputError
 from unswayed.models import build
 from unswayed.models.floors import floors
-from unswayed.models.training import fit
+from unswayed.models.training import fit, untrained
 from unswayed.models.training.clean import CleanSettings
 from unswayed.models.training.graphs import GraphPool, GraphSettings
 from unswayed.models.training.noisy import NoisyRows, NoisySettings
@@ -155,6 +155,21 @@ def test_graph_recipes_learn(small_graphs, recipe):
     model = fit("gin", small_graphs, parts, recipe=recipe, noise=NOISE, settings=settings)
     right = [int(model(g.x, g.edge_index).argmax()) == int(g.y) for g in small_graphs.graphs]
     assert sum(right) >= 30
+
+
+def test_weights_of_every_recipe_load_back_into_what_the_recipe_trains(toy, parts, small_graphs):
+    for dataset, name, recipe in [
+        (toy, "sage", "clean"),
+        (toy, "sage", "distill"),
+        (small_graphs, "gin", "clean"),
+        (small_graphs, "gin", "noise"),
+    ]:
+        some = parts if dataset is toy else datasets.split(small_graphs, 0)
+        quick = GraphSettings(steps=2, batch=4, check_every=2, checks=1)
+        few = quick if dataset is small_graphs else QUICK if recipe == "distill" else None
+        trained = fit(name, dataset, some, recipe=recipe, noise=Flip(beta=0.7), settings=few)
+        again = untrained(name, dataset, recipe, seed=5)
+        assert again.load_state_dict(trained.state_dict()).missing_keys == []
 
 
 def test_floors_ignore_edges_and_the_best_is_chosen_on_validation(toy, parts):

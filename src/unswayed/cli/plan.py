@@ -144,7 +144,7 @@ def _more(samples: int) -> list[int]:
 
 def make_model(plan: Plan) -> Any:
     """The classifier: the user's, ours with given weights, the store's, or a freshly trained one."""
-    from unswayed.models import build
+    from unswayed.models.training import untrained
 
     if not plan.built_in:
         model = load_factory(plan.model, plan.dataset)
@@ -155,8 +155,7 @@ def make_model(plan: Plan) -> Any:
     weights = plan.weights or kept
     if weights is None:
         return _train(plan)
-    data = plan.dataset
-    model = build(plan.model, data.num_features, data.num_classes, task=data.task, seed=plan.seed)
+    model = untrained(plan.model, plan.dataset, plan.recipe, seed=plan.seed)
     load_weights(model, weights)
     return model.eval()
 

@@ -21,9 +21,8 @@ from torch_geometric.data import Batch, Data
 
 from unswayed.datasets import Dataset, Split, load, split
 from unswayed.experiments.settings import BETA, Training
-from unswayed.models import build
 from unswayed.models.floors import floor
-from unswayed.models.training import fit
+from unswayed.models.training import fit, untrained
 from unswayed.polling import poll
 from unswayed.sampling.threat import AllPairs, Row, Threat
 from unswayed.store import VOTES
@@ -79,13 +78,7 @@ class Run:
 
         about = self.training
         if (self.folder / FACTS).exists():
-            model = build(
-                about.model,
-                dataset.num_features,
-                dataset.num_classes,
-                task=dataset.task,
-                **self.facts()["sizes"],
-            )
+            model = untrained(about.model, dataset, about.recipe)
             model.load_state_dict(load_file(self.folder / WEIGHTS))
             return model.to(self.device).eval()
         begin = time.perf_counter()
@@ -131,7 +124,6 @@ def _facts(model: nn.Module, dataset: Dataset, parts: Split, about: Training, de
     return {
         **asdict(about),
         "task": dataset.task,
-        "sizes": getattr(model, "sizes", {}),
         "truth": truth.tolist(),
         "degree": _degrees(dataset, parts),
         "clean_accuracy": _share(answers(model, dataset, parts, device), truth),

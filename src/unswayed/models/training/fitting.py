@@ -22,6 +22,12 @@ RECIPES = ("clean", "noise", "distill")
 NOISY_GIN = {"norm": "layer", "own_first": True}
 
 
+def untrained(model_name: str, dataset: Dataset, recipe: str, *, seed: int = 0) -> nn.Module:
+    """The network that this recipe trains, before training: what stored weights are loaded back into."""
+    sizes = NOISY_GIN if dataset.task == "graph" and model_name == "gin" and recipe == "noise" else {}
+    return build(model_name, dataset.num_features, dataset.num_classes, task=dataset.task, seed=seed, **sizes)
+
+
 def fit(
     model_name: str,
     dataset: Dataset,
@@ -53,7 +59,7 @@ def fit(
     if dataset.task == "graph":
         return _fit_graph_model(model_name, dataset, split, recipe, noise, seed, device, progress, settings)
     seen = view(dataset, split, protocol).to(device)
-    model = build(model_name, dataset.num_features, dataset.num_classes, seed=seed).to(device)
+    model = untrained(model_name, dataset, recipe, seed=seed).to(device)
     if recipe == "clean":
         with seeded(seed, device):
             return fit_clean(model, seen, settings=settings, progress=progress)
@@ -90,10 +96,7 @@ def _fit_graph_model(
         raise InputError(
             "The recipe 'distill' needs unlabelled nodes to learn on; for graphs use the recipe 'noise'."
         )
-    sizes = NOISY_GIN if name == "gin" and recipe == "noise" else {}
-    model = build(name, dataset.num_features, dataset.num_classes, task="graph", seed=seed, **sizes).to(
-        device
-    )
+    model = untrained(name, dataset, recipe, seed=seed).to(device)
     chosen = settings or (CLEAN if recipe == "clean" else GraphSettings())
     under = noise if recipe == "noise" else None
     with seeded(seed, device):
