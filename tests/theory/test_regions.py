@@ -146,3 +146,12 @@ def test_exact_worst_case_for_rational_probabilities():
 def test_certainties_are_refused(law):
     with pytest.raises(InputError, match="strictly between 0 and 1"):
         masses(law, deletes=1)
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_the_scale_of_the_error_is_never_below_what_it_scales(law):
+    for side in (table(law, 3, 9).top, table(law, 3, 9).bottom):
+        p = np.linspace(0.001, 0.999, 400)
+        place = np.minimum(side.x.searchsorted(p, side="right") - 1, side.slope.size - 1)
+        assert np.all(side.scale(p) >= side.y[place + 1])
+        assert np.all(side.scale(p) >= side.fill(p))

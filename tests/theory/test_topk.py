@@ -8,6 +8,7 @@ import pytest
 from unswayed.errors import InputError
 from unswayed.theory import AddDelete, Flip, certified_size, certified_topk_size
 from unswayed.theory.exact import exact_worst_case
+from unswayed.theory.topk import _rival_sums
 
 NOISES = [Flip(0.7), Flip(0.2), AddDelete(0.1, 0.4), AddDelete(0.7, 0.6)]
 
@@ -104,3 +105,13 @@ def test_arguments_broadcast():
 def test_bad_input_is_refused(k, others):
     with pytest.raises(InputError):
         certified_topk_size(0.5, others, k, Flip(0.7), 9)
+
+
+def test_sums_of_rivals_are_rounded_up():
+    draw = np.random.default_rng(0)
+    others = draw.random((500, 5)) ** 3 / 8
+    sums = _rival_sums(np.full(500, 0.01), others, 4)
+    for row, found in zip(others, sums, strict=True):
+        smallest = sorted(row)[1:]  # of the four largest, from the smallest up
+        for count in range(4):
+            assert Fraction(found[count]) >= sum(Fraction(value) for value in smallest[: count + 1])
