@@ -122,7 +122,7 @@ def main() -> None:
     near = [np.array(law) for law in ([0.5, 0.5], [0.52, 0.48], [0.48, 0.52])]
     chosen = levels_false_rate(near, a.samples, 0.05, [Flip(b) for b in (0.6, 0.7, 0.8)], a.repetitions, rng)
     limits = [float(stats.binom.ppf(0.9999, a.repetitions, alpha) / a.repetitions) for alpha in (0.05, 0.001)]
-    family = family_false_rate(50, a.samples, 0.05, max(a.repetitions // 10, 100), rng)
+    family = family_false_rate(50, a.samples, 0.05, a.repetitions, rng)
     summary = {
         "worst": {m: list(map(float, r)) for m, r in worst.items()},
         "limits": limits,
