@@ -48,12 +48,17 @@ class MeanGCN(nn.Module):
 
 
 class GAT(nn.Module):
-    """Two attention layers (Veličković et al. 2018), 8 heads of 8 channels, then one head."""
+    """Two attention layers (Veličković et al. 2018), 8 heads of 8 channels, then one head.
 
-    def __init__(self, num_features: int, num_classes: int, hidden: int = 8, heads: int = 8) -> None:
+    With `residual` each layer adds a weight of its own for the node's state, outside the attention.
+    """
+
+    def __init__(
+        self, num_features: int, num_classes: int, hidden: int = 8, heads: int = 8, residual: bool = False
+    ) -> None:
         super().__init__()
-        self.first = GATConv(num_features, hidden, heads=heads)
-        self.second = GATConv(hidden * heads, num_classes, heads=1)
+        self.first = GATConv(num_features, hidden, heads=heads, residual=residual)
+        self.second = GATConv(hidden * heads, num_classes, heads=1, residual=residual)
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         """Logits of every node."""
@@ -124,10 +129,11 @@ class DegreeFeatures(nn.Module):
         super().__init__()
         self.count = SimpleConv("sum")
         self.register_buffer("steps", torch.arange(bins, dtype=torch.float32), persistent=False)
+        self.last = bins - 1
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        """float[nodes, bins]: 1 in the column of the node's degree (degrees beyond the last bin count as the last)."""
-        degree = self.count(torch.ones_like(x[:, :1]), edge_index).clamp(max=self.steps.numel() - 1)
+        """float[nodes, bins] from x [nodes, 1]: 1 in the column of the node's degree (beyond the last bin: the last)."""
+        degree = self.count(torch.ones_like(x), edge_index).clamp(max=self.last)
         return torch.relu(1 - (degree - self.steps).abs())
 
 

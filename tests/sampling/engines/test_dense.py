@@ -1,5 +1,6 @@
 """The dense engine's votes against the generic engine's, sample by sample."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.utils import coalesce, erdos_renyi_graph
 
+from unswayed.models import build
 from unswayed.sampling.engines import choose
 from unswayed.sampling.engines.dense import DenseEngine
 from unswayed.sampling.engines.generic import GenericEngine
@@ -89,6 +91,18 @@ def test_chunks_of_any_size_give_the_same_votes(monkeypatch: pytest.MonkeyPatch)
 
 def test_auto_picks_it() -> None:
     assert choose(question("gin-every", 0)).name == "dense"
+
+
+def test_degrees_counted_under_the_noise_are_understood() -> None:
+    torch.manual_seed(0)
+    graphs = [
+        Data(x=torch.ones(n, 1), edge_index=erdos_renyi_graph(n, 0.5), num_nodes=n) for n in (4, 12, 70)
+    ]
+    asked = Question(
+        build("gin", 0, 3, task="graph").eval(), AllPairs(graphs), Flip(beta=0.7), dtype=torch.float64
+    )
+    fast, slow = choose(replace(asked, engine="fast")), GenericEngine(asked)
+    np.testing.assert_array_equal(fast.count(0, 60), slow.count(0, 60))
 
 
 def test_a_model_that_does_not_pool_is_refused() -> None:

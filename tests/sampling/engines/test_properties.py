@@ -37,7 +37,7 @@ noises = st.one_of(
     shared=st.booleans(),
     loops=st.booleans(),
 )
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 def test_votes_agree_but_for_ties(name, seed, n, density, scale, noise, shared, loops) -> None:  # type: ignore[no-untyped-def]
     torch.manual_seed(seed % 2**31)
     edges = erdos_renyi_graph(n, density)
@@ -69,7 +69,7 @@ def margin(asked: Question, known: Prepared, target: int, sample: int) -> float:
     with torch.no_grad():
         logits = Replaced(known, asked.threat.nodes[target : target + 1], row[None]).forward()[0]
     top = logits.topk(2).values
-    return float((top[0] - top[1]) / (1 + top.abs().max()))
+    return float(top[0] - top[1])
 
 
 @pytest.mark.parametrize("sizes", [{"FLOATS": 1}, {"PAYLOAD": 1}, {"SPAN": 1}, {"NEAR": 1}, {"OWN": 1}])

@@ -20,11 +20,14 @@ from unswayed.theory.noise import Noise
 RECIPES = ("clean", "noise", "distill")
 # A GIN that must withstand noise starts from what no noise can touch; batch statistics suffer under noise.
 NOISY_GIN = {"norm": "layer", "own_first": True}
+# Attention shares its weight out among all neighbours, so under noise a node's own state needs a way past it.
+NOISY_GAT = {"residual": True}
 
 
 def untrained(model_name: str, dataset: Dataset, recipe: str, *, seed: int = 0) -> nn.Module:
     """The network that this recipe trains, before training: what stored weights are loaded back into."""
-    sizes = NOISY_GIN if dataset.task == "graph" and model_name == "gin" and recipe == "noise" else {}
+    noisy: dict[tuple[str, str], dict[str, Any]] = {("graph", "gin"): NOISY_GIN, ("node", "gat"): NOISY_GAT}
+    sizes = {} if recipe == "clean" else noisy.get((dataset.task, model_name), {})
     return build(model_name, dataset.num_features, dataset.num_classes, task=dataset.task, seed=seed, **sizes)
 
 

@@ -14,6 +14,7 @@ from unswayed.sampling import soundness
 from unswayed.sampling.classifier import Classifier
 from unswayed.sampling.engines.batching import fastest, give_up, is_out_of_memory
 from unswayed.sampling.engines.firstlayer import FirstLayer
+from unswayed.sampling.engines.gathering import indexing
 from unswayed.sampling.inputs import Graph
 from unswayed.sampling.question import Question
 from unswayed.sampling.sparse_graphs import SparseLayout, sample_numbers
@@ -159,7 +160,7 @@ class GenericEngine:
         graph = layout.graph
         features, repeated = self._constant(graph), self._repeat(graph, count)
         first_layer = self.first_layer if classifier is self.classifier else FirstLayer(None)
-        with first_layer.known(features, repeated, count):
+        with first_layer.known(features, repeated, count), indexing(classifier.model, self.device):
             out = classifier.logits(graph, repeated, layout.edges(flips), count)
         if nodes is None:
             return out[:, None]

@@ -1,0 +1,44 @@
+"""Plain indexing in place of PyG's gathering: the same rows, for the time of a batch, on layers that gather by PyG's method."""
+
+import pytest
+import torch
+import torch_geometric.nn as gnn
+from torch import Tensor, nn
+
+from unswayed.sampling.engines.gathering import NAME, indexing
+
+EDGES = torch.tensor([[0, 1, 2, 2, 3], [1, 0, 3, 0, 2]])
+LAYERS = [
+    gnn.SimpleConv("mean"),
+    gnn.SAGEConv(4, 3),
+    gnn.GATConv(4, 3, heads=2),
+    gnn.GINConv(nn.Linear(4, 3)),
+]
+
+
+@pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: type(layer).__name__)
+def test_answers_are_the_same_and_the_layer_is_left_as_it_was(layer: gnn.MessagePassing) -> None:
+    x = torch.randn(4, 4)
+    before = layer(x, EDGES)
+    with indexing(nn.Sequential(layer), torch.device("cuda")):
+        assert NAME in layer.__dict__
+        assert torch.equal(layer(x, EDGES), before)
+    assert NAME not in layer.__dict__
+
+
+def test_a_layer_that_gathers_its_own_way_and_a_cpu_are_left_alone() -> None:
+    class Own(gnn.SimpleConv):
+        def _index_select(self, src: Tensor, index: Tensor) -> Tensor:
+            return src.index_select(-2, index) * 2
+
+    for layer, device in ((Own("mean"), "cuda"), (gnn.SimpleConv("mean"), "cpu")):
+        with indexing(layer, torch.device(device)):
+            assert NAME not in layer.__dict__
+
+
+def test_rows_along_another_dimension() -> None:
+    layer = gnn.SimpleConv("mean")
+    x = torch.randn(2, 4, 3)
+    before = layer(x, EDGES)
+    with indexing(layer, torch.device("cuda")):
+        assert torch.equal(layer(x, EDGES), before)
