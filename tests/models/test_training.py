@@ -8,7 +8,7 @@ from unswayed.datasets import Dataset, Split
 from unswayed.errors import InputError
 from unswayed.models import build
 from unswayed.models.floors import floors
-from unswayed.models.training import fit, untrained
+from unswayed.models.training import RECIPES, fit, untrained
 from unswayed.models.training.clean import CleanSettings
 from unswayed.models.training.graphs import GraphPool, GraphSettings
 from unswayed.models.training.noisy import NoisyRows, NoisySettings
@@ -161,6 +161,8 @@ def test_weights_of_every_recipe_load_back_into_what_the_recipe_trains(toy, part
     for dataset, name, recipe in [
         (toy, "sage", "clean"),
         (toy, "sage", "distill"),
+        (toy, "gat", "clean"),
+        (toy, "gat", "distill"),
         (small_graphs, "gin", "clean"),
         (small_graphs, "gin", "noise"),
     ]:
@@ -170,6 +172,10 @@ def test_weights_of_every_recipe_load_back_into_what_the_recipe_trains(toy, part
         trained = fit(name, dataset, some, recipe=recipe, noise=Flip(beta=0.7), settings=few)
         again = untrained(name, dataset, recipe, seed=5)
         assert again.load_state_dict(trained.state_dict()).missing_keys == []
+
+
+def test_attention_that_learns_under_noise_has_a_way_past_it(toy):
+    assert [untrained("gat", toy, recipe).first.residual for recipe in RECIPES] == [False, True, True]
 
 
 def test_floors_ignore_edges_and_the_best_is_chosen_on_validation(toy, parts):

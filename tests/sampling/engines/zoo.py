@@ -9,6 +9,8 @@ import torch_geometric.nn as gnn
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from unswayed.models import build
+
 
 class Two(nn.Module):
     """Two convolutions with a functional activation, dropout, and if wanted a residual and a head on both states."""
@@ -81,6 +83,7 @@ ZOO: dict[str, Callable[[int, int], nn.Module]] = {
     "gat-no-loops": lambda f, c: Two(
         gnn.GATConv(f, 4, heads=2, add_self_loops=False), gnn.GATConv(8, c, add_self_loops=False), fn.elu
     ),
+    "gat-residual": lambda f, c: build("gat", f, c, hidden=4, heads=3, residual=True),
     "gatv2": lambda f, c: Two(gnn.GATv2Conv(f, 4, heads=2), gnn.GATv2Conv(8, c, share_weights=True)),
     "gcn-then-gat": lambda f, c: Two(gnn.GCNConv(f, 8), gnn.GATConv(8, c)),
     "gat-then-gcn": lambda f, c: Two(gnn.GATConv(f, 8), gnn.GCNConv(8, c)),
