@@ -1,4 +1,4 @@
-"""Plain indexing in place of PyG's gathering: the same rows, for the time of a batch, on layers that gather by PyG's method."""
+"""Indexing in place of PyG's gathering: the same rows, for the time of a batch, on layers that gather by PyG's method."""
 
 import pytest
 import torch
@@ -34,6 +34,14 @@ def test_a_layer_that_gathers_its_own_way_and_a_cpu_are_left_alone() -> None:
     for layer, device in ((Own("mean"), "cuda"), (gnn.SimpleConv("mean"), "cpu")):
         with indexing(layer, torch.device(device)):
             assert NAME not in layer.__dict__
+
+
+def test_wide_and_empty_rows_are_gathered_as_before() -> None:
+    layer = gnn.SimpleConv("mean")
+    for x in (torch.randn(4, 200), torch.randn(4, 0)):
+        with indexing(layer, torch.device("cuda")):
+            said = layer(x, EDGES)
+        assert torch.equal(said, layer(x, EDGES))
 
 
 def test_rows_along_another_dimension() -> None:

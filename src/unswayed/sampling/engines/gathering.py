@@ -1,7 +1,8 @@
 """Gathering one row of node states for every edge, on a card the quick way.
 
-PyG gathers by `index_select`. For narrow rows torch's CUDA kernel for it gives every row a block of threads of its own and
-reaches a few per cent of the card's bandwidth; plain indexing reads the same rows, so the same bits, many times faster.
+PyG gathers by `index_select`. For rows of a few numbers torch's CUDA kernel for it, and for plain indexing too, gives every
+row a block of threads of its own and reaches a few per cent of the card's bandwidth. Indexing by row and column reads the
+same numbers one by one, so the same bits, ten times faster.
 """
 
 from collections.abc import Iterator
@@ -14,11 +15,12 @@ from torch import Tensor, nn
 from torch_geometric.nn import MessagePassing
 
 NAME = "_index_select"  # PyG's own method for it
+NARROW = 512  # bytes of a row up to which its numbers are better read one by one
 
 
 @contextmanager
 def indexing(model: Any, device: torch.device) -> Iterator[None]:
-    """While this lasts, the message-passing layers of a module on a card gather rows by plain indexing."""
+    """While this lasts, the message-passing layers of a module on a card gather narrow rows number by number."""
     modules = model.modules() if isinstance(model, nn.Module) and device.type == "cuda" else ()
     layers: list[Any] = [module for module in modules if _gathers_rows(module)]
     try:
@@ -38,5 +40,9 @@ def _gathers_rows(module: nn.Module) -> bool:
 
 
 def _rows(dim: int, states: Tensor, index: Tensor) -> Tensor:
-    first = dim in (0, -states.dim())
-    return states[index] if first else states.index_select(dim, index)
+    whole = states.numel() == 0 or dim not in (0, -states.dim())
+    if whole or states.element_size() * states[0].numel() > NARROW:
+        return states.index_select(dim, index)
+    flat = states.flatten(1)
+    column = torch.arange(flat.shape[1], device=states.device)
+    return flat[index[:, None], column].view(-1, *states.shape[1:])
