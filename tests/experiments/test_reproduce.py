@@ -69,7 +69,7 @@ def test_rows_have_the_fixed_fields_and_count_what_the_certificates_say(tmp_path
     assert shares[0.9]["30"] == 0.0
     seven = next(row for row in rows if row["beta"] == 0.7)
     assert seven["seconds"] == 3.0
-    assert seven["wall"] == {"0": 1.0, "5": 0.75, "10": 0.5, "15": 0.25}
+    assert seven["wall"] == {"0": 1.0, "1": 0.75, "5": 0.75, "10": 0.5, "15": 0.25}
 
 
 def test_more_confidence_lowers_and_more_samples_raise_the_curve(tmp_path, cora):

@@ -37,7 +37,7 @@ def rows_of(panel: Panel, run: Run, samples: int) -> Iterator[Row]:
                 "floor_name": facts["floor_name"],
                 "accuracy_edgeless": facts["accuracy_edgeless"],
                 "certified_accuracy": {str(k): float(v) for k, v in zip(SIZES, shares, strict=True)},
-                "wall": {str(k): _wall(facts, k) for k in (0, 5, 10, 15)},
+                "wall": {str(k): _wall(facts, k) for k in (0, 1, 5, 10, 15)},
                 "seconds": facts["seconds"]["train"] + facts["seconds"].get(f"poll-{beta}", 0.0),
                 "device": facts["device"],
                 "command": facts["command"],
