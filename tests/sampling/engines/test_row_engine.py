@@ -7,9 +7,10 @@ from torch import nn
 from torch_geometric.data import Data
 from torch_geometric.utils import coalesce, erdos_renyi_graph
 
-from unswayed.sampling.engines import choose
+from unswayed.sampling.engines import choose, row_attention, row_sorted
 from unswayed.sampling.engines.generic import GenericEngine
-from unswayed.sampling.engines.row_engine import RowEngine
+from unswayed.sampling.engines.row_engine import RowEngine, RowLogits
+from unswayed.sampling.engines.row_sums import Drawn, Flips, TargetSum
 from unswayed.sampling.question import Question
 from unswayed.sampling.threat import Row
 from unswayed.theory.noise import AddDelete, Flip
@@ -61,3 +62,46 @@ def test_attention_scores_that_differ_by_hundreds_lose_nothing(name: str) -> Non
     fast, slow = RowEngine(asked), GenericEngine(asked)
     assert fast.coupling == "coupled"
     np.testing.assert_array_equal(fast.count(0, 60), slow.count(0, 60))
+
+
+@pytest.mark.parametrize("name", ["gat", "gat-no-loops", "gat-residual"])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_every_way_of_summing_attention_gives_the_same_logits(
+    name: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = question(name, seed)
+    with torch.no_grad():
+        for parameter in asked.model.parameters():
+            parameter.mul_(0.8)  # scores apart, yet close enough to be sorted
+    n = asked.threat.graph.num_nodes
+    drawn = Drawn(*asked.stream.flips(0, 50, n, asked.noise))
+
+    def logits() -> torch.Tensor:
+        engine = RowEngine(asked)
+        ask = RowLogits(engine.known, engine.nodes, drawn.alike, relu=False)
+        found.append((type(ask.first[1][0]), type(next(iter(ask.second.values())).signs)))
+        with torch.no_grad():
+            return ask(drawn)
+
+    found: list[tuple[type, type]] = []
+    ours = logits()
+    monkeypatch.setitem(row_sorted.SORTED, "cpu", False)
+    monkeypatch.setitem(row_attention.BY_SIGN, "cpu", False)
+    torch.testing.assert_close(ours, logits(), rtol=1e-10, atol=1e-10)
+    assert found == [(row_sorted.SortedSum, row_attention.Signs), (TargetSum, type(None))]
+
+
+@pytest.mark.parametrize("name", ["gat", "gat-no-loops"])
+def test_a_target_that_outweighs_all_others_overflows_nothing(name: str) -> None:
+    asked = question(name, 1, dtype=torch.float32)
+    engine, n = RowEngine(asked), asked.threat.graph.num_nodes
+    drawn = Drawn(*asked.stream.flips(0, 50, n, asked.noise))
+    (attended,) = RowLogits(engine.known, engine.nodes, drawn.alike, relu=False).second.values()
+    values, sender, receiver, extra = attended.layer.send(torch.randn(50, 7, 8))
+    own = values, sender + 200, receiver, extra
+    with torch.no_grad():
+        ours = attended(drawn, Flips.of(drawn, torch.float32), own)
+        assert attended.signs is not None
+        attended.signs = None
+        torch.testing.assert_close(ours, attended(drawn, Flips.of(drawn, torch.float32), own))
+    assert ours.isfinite().all()

@@ -1,4 +1,4 @@
-"""A second layer of attention for many samples of one target at a time."""
+"""A second layer of attention for many samples of several targets at a time."""
 
 import torch
 import torch_geometric.nn as gnn
@@ -10,7 +10,12 @@ from unswayed.sampling.engines.row_sums import Drawn, Flips
 from unswayed.sampling.engines.surroundings import Surroundings
 
 ELEMENTS = {"cpu": 2**18, "cuda": 2**28}  # scores held at a time where they are computed one by one
+GROUP = {"cpu": 8, "cuda": 128}  # targets whose sums are one matrix product
 SPREAD = 60.0  # e^-60 is far from underflow in float32, so products of exponentials keep their precision
+BY_SIGN = {
+    "cpu": True,
+    "cuda": False,
+}  # where moderate scores go by sign; otherwise each is computed by itself
 
 
 class Attended:
@@ -24,22 +29,24 @@ class Attended:
     def __init__(self, layer: AttentionLayer, around: Surroundings, nodes: Tensor) -> None:
         self.layer, self.around, self.nodes = layer, around, nodes
         self.near: list[Sent] = []
+        self.signs: Signs | None = None
 
     def fill(self, sent: Sent) -> None:
         """Take what the attached nodes of the next targets send, [B, n, ...]."""
         self.near += [tuple(t[b] for t in sent[:2]) for b in range(sent[0].shape[0])]
+        by_sign = BY_SIGN[self.nodes.device.type] and type(self.layer.module) is gnn.GATConv
+        if by_sign and len(self.near) == self.nodes.numel() and _moderate(self.near):
+            self.signs = Signs(self.layer, self.around, self.nodes, self.near)
 
     def __call__(self, drawn: Drawn, flips: Flips, targets: Sent) -> Tensor:
         """[S, T, F], from what the targets send in each sample, [S, T, ...]."""
-        out = []
-        for t in range(self.nodes.numel()):
-            own = tuple(part[:, t] for part in targets)
-            scores = self.near[t][1]
-            if self.nodes.is_cuda or type(self.layer.module) is not gnn.GATConv or not _moderate(scores, own):
-                out.append(self._one_by_one(drawn, t, own))
-            else:
-                out.append(self._by_sign(drawn, flips, t, own))
-        return torch.stack(out, dim=1)
+        if self.signs is not None:
+            return self.signs(flips, targets)
+        states = [
+            self._one_by_one(drawn, t, tuple(part[:, t] for part in targets))
+            for t in range(self.nodes.numel())
+        ]
+        return torch.stack(states, dim=1)
 
     def _one_by_one(self, drawn: Drawn, t: int, own: Sent) -> Tensor:
         node, (values, scores) = self.nodes[t], self.near[t]
@@ -59,69 +66,74 @@ class Attended:
             ]
         )
 
-    def _by_sign(self, drawn: Drawn, flips: Flips, t: int, own: Sent) -> Tensor:
-        values, sender, receiver, extra = own
-        node, (near, scores) = self.nodes[t], self.near[t]
-        _, neighbours = self.around.edges_of(node[None])
-        shift = scores[..., 0].amax(0)
-        heads = [
-            self._head(
-                drawn, flips, node, neighbours, near[:, h], scores[:, h, 0], receiver[:, h, 0], shift[h]
-            )
-            for h in range(near.shape[1])
-        ]
-        sums = torch.stack(heads, dim=1)
-        slope = self.layer.module.negative_slope
-        top = _leaky(receiver[..., 0] + shift, slope)
-        loop = (self.layer.score(sender, receiver) - top).exp() * self.layer.loop(self.around.loops)[node]
-        return self.layer.mix(sums[..., :-1], sums[..., -1], loop, values, extra)
 
-    def _head(
-        self,
-        drawn: Drawn,
-        flips: Flips,
-        node: Tensor,
-        neighbours: Tensor,
-        values: Tensor,
-        b: Tensor,
-        a: Tensor,
-        shift: Tensor,
-    ) -> Tensor:
-        """[S, C + 1]: weighted values and weights, all scaled by exp(-leaky(a + shift))."""
-        slope = self.layer.module.negative_slope
-        low, high = a.aminmax()
-        positive, negative = b > -low, b < -high
-        either = ~(positive | negative)
-        either[neighbours] = True
-        either[node] = False
-        payload = torch.cat([values, torch.ones_like(b)[:, None]], dim=1)
-        keep = (~either).to(b.dtype)
-        keep[node] = 0
-        up = (keep * positive * (b - shift).exp())[:, None] * payload
-        down = (keep * negative * (slope * (b - shift)).exp())[:, None] * payload
-        fixed = flips.from_zero @ torch.cat([up, down], dim=1)
-        width, base = payload.shape[1], a + shift
-        top = _leaky(base, slope)
-        total = (base - top).exp()[:, None] * fixed[:, :width]
-        total += (slope * base - top).exp()[:, None] * fixed[:, width:]
-        columns = either.nonzero()[:, 0]
-        if columns.numel():
-            weight = (_leaky(a[:, None] + b[columns], slope) - top[:, None]).exp_()
-            total += (weight * self._bits(drawn, columns, neighbours)) @ payload[columns]
+class Signs:
+    """Scores by sign: the weighted sums of nodes whose sign is known are one matrix product for a group of targets."""
+
+    def __init__(self, layer: AttentionLayer, around: Surroundings, nodes: Tensor, near: list[Sent]) -> None:
+        self.layer, self.slope = layer, layer.module.negative_slope
+        self.clean = around.adjacent(nodes)  # they flip the other way, so they always go one by one
+        self.loop = layer.loop(around.loops)[nodes, None]
+        self.nodes = nodes
+        self.values = torch.stack([_with_weight(values) for values, _ in near])
+        self.scores = torch.stack([scores[..., 0].T for _, scores in near])
+        self.shift = self.scores.amax(-1)
+        above = self.scores - self.shift[..., None]
+        scale = torch.stack([above.exp(), (self.slope * above).exp()], dim=1)
+        scale.masked_fill_(self.clean[:, None, None], 0.0)
+        scale[torch.arange(nodes.numel(), device=nodes.device), ..., nodes] = 0.0
+        self.payload = scale[:, :, :, None] * self.values[:, None]  # [T, 2, H, C + 1, n]
+
+    def __call__(self, flips: Flips, targets: Sent) -> Tensor:
+        """[S, T, F]."""
+        values, sender, receiver, extra = targets
+        own = self.layer.score(sender, receiver)
+        own = own.masked_fill(self.loop == 0, torch.finfo(own.dtype).min)
+        a = receiver[..., 0]
+        top = torch.maximum(self._leaky(a + self.shift), own)
+        size = GROUP[a.device.type]
+        sums = torch.cat([self._sums(flips, a, top, i, i + size) for i in range(0, a.shape[1], size)])
+        sums = sums.permute(3, 0, 1, 2)
+        return self.layer.mix(sums[..., :-1], sums[..., -1], (own - top).exp() * self.loop, values, extra)
+
+    def _sums(self, flips: Flips, a: Tensor, top: Tensor, begin: int, end: int) -> Tensor:
+        """[G, H, C + 1, S]: weighted values and weights of the targets begin .. end - 1, scaled by exp(-top)."""
+        a, top, scores = a[:, begin:end], top[:, begin:end], self.scores[begin:end]
+        sign = torch.stack([scores > -a.amin(0)[..., None], scores < -a.amax(0)[..., None]], dim=1)
+        payload = self.payload[begin:end] * sign[:, :, :, None]
+        fixed = payload.flatten(0, 3) @ flips.columns
+        base = a + self.shift[begin:end]
+        grown = torch.stack([base - top, self.slope * base - top]).exp().permute(2, 0, 3, 1)
+        sums = (fixed.view(*payload.shape[:-1], -1) * grown[:, :, :, None]).sum(1)
+        unknown = ~sign.any(1) | self.clean[begin:end, None]
+        unknown[torch.arange(len(unknown), device=a.device), :, self.nodes[begin:end]] = False
+        for t in range(len(sums)):
+            for h in range(sums.shape[1]):
+                columns = unknown[t, h].nonzero()[:, 0]
+                sums[t, h] += self._single(flips, begin + t, h, columns, a[:, t, h], top[:, t, h])
+        return sums
+
+    def _single(self, flips: Flips, t: int, h: int, columns: Tensor, a: Tensor, top: Tensor) -> Tensor:
+        """[C + 1, S]: the same for a few nodes, each score by itself."""
+        total = a.new_zeros((self.values.shape[2], len(a)))
+        for some in torch.split(columns, max(1, ELEMENTS[a.device.type] // len(a))):
+            flipped = flips.columns.index_select(0, some)
+            near = self.clean[t, some].nonzero()[:, 0]
+            flipped[near] = 1 - flips.from_one.index_select(1, some[near]).T
+            score = self._leaky(self.scores[t, h, some][:, None] + a)
+            total += self.values[t, h][:, some] @ score.sub_(top).exp_().mul_(flipped)
         return total
 
-    def _bits(self, drawn: Drawn, columns: Tensor, neighbours: Tensor) -> Tensor:
-        """bool[S, columns]: whether these nodes are attached; the target is not among them."""
-        bits = drawn.from_zero.index_select(1, columns)
-        where = torch.isin(columns, neighbours)
-        bits[:, where] = ~drawn.from_one.index_select(1, columns[where])
-        return bits
+    def _leaky(self, x: Tensor) -> Tensor:
+        return torch.nn.functional.leaky_relu(x, self.slope)
 
 
-def _leaky(x: Tensor, slope: float) -> Tensor:
-    return torch.nn.functional.leaky_relu(x, slope)
+def _with_weight(values: Tensor) -> Tensor:
+    """[H, C + 1, n] from [n, H, C]: the weights themselves are summed like values of 1."""
+    return torch.cat([values, torch.ones_like(values[..., :1])], dim=-1).permute(1, 2, 0)
 
 
-def _moderate(scores: Tensor, own: Sent) -> bool:
+def _moderate(near: list[Sent]) -> bool:
     """Whether no attention weight can get lost in rounding next to another."""
-    return bool(scores.max() - scores.min() < SPREAD and own[1].max() - scores.max() < SPREAD)
+    spread = torch.stack([scores.max() - scores.min() for _, scores in near])
+    return bool(spread.max() < SPREAD)

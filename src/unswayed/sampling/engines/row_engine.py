@@ -18,6 +18,7 @@ from unswayed.sampling.engines.layers import Layer, Payload, Sent
 from unswayed.sampling.engines.row import Prepared, Replaced, own_states, row_plan
 from unswayed.sampling.engines.row_attention import SPREAD, Attended
 from unswayed.sampling.engines.row_coupled import Coupled, coupling
+from unswayed.sampling.engines.row_sorted import SortedSum
 from unswayed.sampling.engines.row_sums import CommonSum, Drawn, Flips, TargetSum
 from unswayed.sampling.engines.surroundings import Surroundings
 from unswayed.sampling.question import Question
@@ -25,6 +26,7 @@ from unswayed.sampling.structures import count_labels
 from unswayed.sampling.threat import Row
 
 IntArray = npt.NDArray[np.int64]
+FirstSum = CommonSum | SortedSum | TargetSum
 
 # Numbers held at a time: noise of a span of samples (bits), payloads of a chunk of targets, the states of attached nodes
 # from which they are made, and the noise of a chunk of samples as floats. Caches decide on a CPU, memory on a card.
@@ -90,15 +92,16 @@ class RowEngine:
         known, steps = self.known, self.known.plan.steps
         rows = torch.zeros((1, known.around.n), dtype=torch.bool, device=self.device)
         near = known.near(node, rows)
-        seconds = [s.layer.send(near[s.inputs[0]])[0] for s in steps if s.layer is not None and s.depth == 2]
-        firsts = [
-            sent[0][:1].flatten(1)
-            for i, sent in known.sent.items()
-            if isinstance(steps[i].layer, AttentionLayer)
-        ]
-        widest = max((t.numel() // known.around.n for t in seconds), default=1)
-        classes = int(Replaced(known, node, rows).forward().shape[-1])
-        return classes, max([widest, *(2 * t.numel() for t in firsts)])
+        widths = [1]
+        for i in known.plan.convs:
+            layer = steps[i].layer
+            assert layer is not None
+            if steps[i].depth == 2:  # attention holds values, and those times two kinds of weights
+                width = layer.send(near[steps[i].inputs[0]])[0].numel() // known.around.n
+                widths.append(4 * width if isinstance(layer, AttentionLayer) else width)
+            elif isinstance(layer, AttentionLayer) and not SortedSum.suits(layer, known.sent[i]):
+                widths.append(2 * known.sent[i][0][0].numel())
+        return int(Replaced(known, node, rows).forward().shape[-1]), max(widths)
 
     def count(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> IntArray:
         """int64[targets, classes]: votes of samples start .. stop - 1 for the targets at these positions."""
@@ -189,7 +192,7 @@ class RowLogits:
         around, kind = known.around, nodes.device.type
         ones = torch.ones_like(around.degree)[:, None]
         self.degree = CommonSum(around, Payload(ones), nodes, alike)
-        self.first: dict[int, tuple[CommonSum | TargetSum, Tensor | None]] = {}
+        self.first: dict[int, tuple[FirstSum, Tensor | None]] = {}
         self.second: dict[int, TargetSum | Attended | Coupled] = {}
         for i, sent in known.sent.items():
             layer = known.plan.steps[i].layer
@@ -243,10 +246,13 @@ class RowLogits:
 
 def _first_sum(
     layer: Layer, around: Surroundings, sent: Sent, nodes: Tensor, alike: bool, size: int
-) -> tuple[CommonSum | TargetSum, Tensor | None]:
+) -> tuple[FirstSum, Tensor | None]:
     """The sum of a first layer's payload, and the scale of its attention weights."""
     if not isinstance(layer, AttentionLayer):
         return CommonSum(around, layer.payload(around, sent, nodes), nodes, alike), None
+    if SortedSum.suits(layer, sent):
+        sums = SortedSum(layer, around, sent, nodes, alike)
+        return sums, sums.shift
     total, shifts = TargetSum(around, nodes, alike), []
     step = max(1, size // (around.n * sent[0][0].numel()))
     for begin in range(0, nodes.numel(), step):

@@ -6,6 +6,7 @@ one matrix product, with the 0/1 matrix of ε, serves all targets. Where 1-entri
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -55,40 +56,52 @@ class Flips:
         zero = drawn.from_zero.to(dtype)
         return cls(zero, zero if drawn.alike else drawn.from_one.to(dtype))
 
+    @cached_property
+    def columns(self) -> Tensor:
+        """[n, S]: `from_zero` with the samples of one entry side by side, where entries are to be picked out."""
+        return self.from_zero.T.contiguous()
 
-class CommonSum:
-    """Sums of payloads [n, k] that are the same for all targets, but for the clean neighbours of each."""
 
-    def __init__(self, around: Surroundings, payload: Payload, nodes: Tensor, alike: bool) -> None:
-        self.far, self.alike = payload.far, alike
-        close = payload.far if payload.close is None else payload.close
-        size = BLOCK[nodes.device.type]
-        self.blocks = [
-            self._block(around, payload.far, close, nodes[i : i + size])
-            for i in range(0, nodes.numel(), size)
-        ]
+class Corrections:
+    """What puts a sum over all flipped entries right: clean neighbours count unless they flip, the target never does."""
+
+    def __init__(
+        self, around: Surroundings, nodes: Tensor, far: Tensor, close: Tensor, own: Tensor, alike: bool
+    ) -> None:
+        """`far`, what the sum has added, and `close`, what it should have, for every edge [E, k]; `own` [T, k]."""
+        self.alike, size = alike, BLOCK[nodes.device.type]
+        targets, neighbours = around.edges_of(nodes)
+        self.blocks = []
+        for begin in range(0, nodes.numel(), size):
+            here = (targets >= begin) & (targets < begin + size)
+            edges = targets[here] - begin, neighbours[here]
+            part = slice(begin, begin + size)
+            self.blocks.append(self._block(edges, nodes[part], far[here], close[here], own[part]))
 
     def _block(
-        self, around: Surroundings, far: Tensor, close: Tensor, nodes: Tensor
+        self, edges: tuple[Tensor, Tensor], nodes: Tensor, far: Tensor, close: Tensor, own: Tensor
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """(columns, what a flip from zero adds there, what one from one adds, what no flip at all adds)."""
-        targets, neighbours = around.edges_of(nodes)
+        targets, neighbours = edges
         columns, place = torch.unique(torch.cat([neighbours, nodes]), return_inverse=True)
         shape = (columns.numel(), nodes.numel(), far.shape[1])
         from_zero, from_one = far.new_zeros(shape), far.new_zeros(shape)
         here = place[: neighbours.numel()]
-        from_zero[here, targets] = -far[neighbours]
-        from_zero[place[neighbours.numel() :], torch.arange(nodes.numel(), device=nodes.device)] = -far[nodes]
-        from_one[here, targets] = -close[neighbours]
-        constant = far.new_zeros(shape[1:]).index_add_(0, targets, close[neighbours])
+        from_zero[here, targets] = -far
+        from_zero[place[neighbours.numel() :], torch.arange(nodes.numel(), device=nodes.device)] = -own
+        from_one[here, targets] = -close
+        constant = far.new_zeros(shape[1:]).index_add_(0, targets, close)
         if self.alike:
             from_zero += from_one
         return columns, from_zero.flatten(1), from_one.flatten(1), constant
 
-    def __call__(self, flips: Flips) -> Tensor:
-        """[S, T, k]."""
-        common = (flips.from_zero @ self.far)[:, None]
-        return torch.cat([common + self._corrected(flips, *block) for block in self.blocks], dim=1)
+    def __call__(self, flips: Flips, sums: Tensor) -> Tensor:
+        """[S, T, k]: the sums over all flipped entries, put right."""
+        parts = torch.split(sums, BLOCK[sums.device.type], dim=1)
+        return torch.cat(
+            [part + self._corrected(flips, *block) for part, block in zip(parts, self.blocks, strict=True)],
+            dim=1,
+        )
 
     def _corrected(
         self, flips: Flips, columns: Tensor, from_zero: Tensor, from_one: Tensor, constant: Tensor
@@ -97,6 +110,23 @@ class CommonSum:
         if not self.alike:
             fix = fix + flips.from_one.index_select(1, columns) @ from_one
         return fix.view(-1, *constant.shape) + constant
+
+
+class CommonSum:
+    """Sums of payloads [n, k] that are the same for all targets, but for the clean neighbours of each."""
+
+    def __init__(self, around: Surroundings, payload: Payload, nodes: Tensor, alike: bool) -> None:
+        self.far, self.count = payload.far, nodes.numel()
+        close = payload.far if payload.close is None else payload.close
+        _, neighbours = around.edges_of(nodes)
+        self.corrections = Corrections(
+            around, nodes, self.far[neighbours], close[neighbours], self.far[nodes], alike
+        )
+
+    def __call__(self, flips: Flips) -> Tensor:
+        """[S, T, k]."""
+        common = (flips.from_zero @ self.far)[:, None]
+        return self.corrections(flips, common.expand(-1, self.count, -1))
 
 
 class TargetSum:
