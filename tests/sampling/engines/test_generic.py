@@ -253,6 +253,22 @@ def test_other_errors_of_the_classifier_come_through(medium):
         engine(Broken(), Row(medium, [0]), Flip(0.7))
 
 
+def test_a_batch_size_found_among_few_samples_is_looked_for_again_among_many(medium, monkeypatch):
+    looked = []
+    monkeypatch.setattr(
+        generic, "fastest", lambda ask, device, largest: looked.append(largest) or largest // 2
+    )
+    asked = engine(Counting(10**9, 30), Row(medium, [0]), Flip(0.7))
+    for samples in (10, 64, 100, 400, 500, 5000):
+        asked.count(0, samples)
+    assert looked == [64, 400, 5000]
+    monkeypatch.setattr(generic, "fastest", lambda ask, device, largest: looked.append(largest) or 4)
+    asked = engine(Counting(10**9, 30), Row(medium, [0]), Flip(0.7))
+    for samples in (64, 5000):
+        asked.count(0, samples)
+    assert looked[3:] == [64]  # small batches were fastest: more samples change nothing
+
+
 def test_the_fastest_batch_is_found_within_the_limits():
     def ask(size):
         until = batching.time.perf_counter() + (0.004 + 0.0001 * size if size <= 8 else 0.002 * size)

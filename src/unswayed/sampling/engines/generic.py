@@ -45,6 +45,7 @@ class GenericEngine:
         )
         self.first_layer = FirstLayer(self.classifier.model)
         self.budget: float | None = None  # nodes plus edges of a batch, once timed
+        self.tried = 0  # samples there were when it was timed: with many more, larger batches may be faster
         self._features: tuple[Graph, Tensor] | None = None
         self._repeated: tuple[Graph, int, Tensor] | None = None
         self._near: dict[tuple[int, ...], tuple[Layout, Tensor]] = {}
@@ -140,7 +141,7 @@ class GenericEngine:
                 if size == 1:
                     raise give_up() from error
                 size //= 2
-                self.budget = size * layout.size(self.question)
+                self.budget, self.tried = size * layout.size(self.question), len(flips[0])
         return torch.cat(said)
 
     def _nodes(self, group: tuple[int, ...]) -> Tensor | None:
@@ -198,7 +199,7 @@ class GenericEngine:
         if self.question.batch_size is not None:
             return self.question.batch_size
         drawn, cost = len(flips[0]), layout.size(self.question)
-        if self.budget is None:
+        if self.budget is None or self._too_few_were_tried(drawn, cost):
             if drawn <= UNTIMED:
                 width = 1 if layout.graph.x is None else layout.graph.x[0].numel()
                 few, room = (8, 2**27) if self.device.type == "cpu" else (64, 2**31)
@@ -206,8 +207,13 @@ class GenericEngine:
                     1, min(few, int(room / (cost * width)))
                 )  # messages as wide as the features must fit
             best = fastest(lambda size: self._time(layout, part(flips, 0, size), nodes), self.device, drawn)
-            self.budget = best * cost
+            self.budget, self.tried = best * cost, drawn
         return max(1, min(drawn, int(self.budget / cost)))
+
+    def _too_few_were_tried(self, drawn: int, cost: float) -> bool:
+        """Whether the batch size was found among few samples, took most of them, and could now be larger."""
+        assert self.budget is not None
+        return drawn > 2 * self.tried and 2 * round(self.budget / cost) >= self.tried
 
     def _time(self, layout: Layout | SparseLayout, flips: Flips, nodes: Tensor | None) -> None:
         self._ask(layout, flips, nodes)
