@@ -1,8 +1,8 @@
 """How time and memory grow: with the nodes of the graph, the samples and the targets.
 
-    python benchmarks/growth.py --out docs/results [--largest 200000]
+    python benchmarks/growth.py --out docs/results/benchmarks [--largest 200000]
 
-Synthetic graphs of average degree 4, a mean-aggregating GCN. Writes growth.json and growth.png; the peak memory is that of a
+Synthetic graphs of average degree 4, a mean-aggregating GCN. Writes growth.json, growth.png and growth.svg; the peak memory is that of a
 process of its own for each point.
 """
 
@@ -73,17 +73,25 @@ def draw(found: dict[str, list[dict[str, Any]]], path: Path) -> None:
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    figure, axes = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
+    figure, axes = plt.subplots(2, 3, figsize=(11, 5.4), layout="constrained", sharey="row", sharex="col")
     names = {"nodes": "n", "samples": "samples", "targets": "targets"}
-    for axis, (sweep, key) in zip(axes, names.items(), strict=True):
+    for (time_axis, memory_axis), (sweep, key) in zip(axes.T, names.items(), strict=True):
         rows = found[sweep]
-        axis.loglog([r[key] for r in rows], [r["cpu_seconds"] for r in rows], "o-", color="#1f77b4")
-        axis.set(xlabel=sweep, ylabel="CPU seconds")
-        memory = axis.twinx()
-        memory.semilogx([r[key] for r in rows], [r["peak_mib"] for r in rows], "s--", color="#999999")
-        memory.set(ylabel="peak memory, MiB", ylim=(0, None))
-        axis.grid(alpha=0.3)
-    figure.savefig(path, dpi=150)
+        fixed = {name: rows[0][name] for name in names.values() if name != key}
+        at = [row[key] for row in rows]
+        time_axis.loglog(at, [row["cpu_seconds"] for row in rows], "o-")
+        time_axis.set_title(
+            ", ".join(f"{name} = {value:,}" for name, value in fixed.items()), fontsize="medium"
+        )
+        memory_axis.semilogx(at, [row["peak_mib"] for row in rows], "s-", color="0.4")
+        memory_axis.set(xlabel=sweep, ylim=(0, None))
+        for axis in (time_axis, memory_axis):
+            axis.grid(alpha=0.3)
+            axis.spines[["top", "right"]].set_visible(False)
+    axes[0, 0].set_ylabel("CPU seconds")
+    axes[1, 0].set_ylabel("peak memory, MiB")
+    for name in (path.with_suffix(".png"), path.with_suffix(".svg")):
+        figure.savefig(name, dpi=110, metadata={"Date": None} if name.suffix == ".svg" else None)
 
 
 def main() -> None:
@@ -100,7 +108,7 @@ def main() -> None:
     }
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "growth.json").write_text(json.dumps(found, indent=2) + "\n")
-    draw(found, options.out / "growth.png")
+    draw(found, options.out / "growth")
 
 
 if __name__ == "__main__":
