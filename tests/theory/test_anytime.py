@@ -21,27 +21,6 @@ def log_martingale(x: int, t: int, p):
     return log_beta(a + x, a + (t - x)) - log_beta(a, a) - likelihood
 
 
-@pytest.mark.parametrize("t", [1, 2, 10, 997, 50_000, 100_000_000])
-@pytest.mark.parametrize("level", [0.05, 1e-4, 1e-16, 1e-40])
-def test_limits_are_safe_and_nearly_exact(t, level):
-    hits = np.unique(np.clip(np.r_[0:4, t // 3, t // 2, 9 * t // 10, t - 3 : t + 1], 0, t))
-    samples = np.full(hits.shape, t)
-    low, high = (limits(hits, samples, level, 1, upper) for upper in (False, True))
-    with flint.ctx.workprec(256):
-        target = -flint.arb(level).log()
-        for x, below, above in zip(hits.tolist(), low, high, strict=True):
-            assert 0 <= below <= x / t <= above <= 1
-            assert (x == 0) == (below == 0)
-            if below > 0:
-                assert log_martingale(x, t, flint.arb(below)) >= target
-                nearer = flint.arb(below + min(below, 1 - below) * 1e-8 + (2.0**-52 if below > 0.5 else 0))
-                assert nearer >= 1 or log_martingale(x, t, nearer) < target
-            if above < 1:
-                assert log_martingale(x, t, flint.arb(above)) >= target
-                nearer = flint.arb(above - min(above, 1 - above) * 1e-8 - (2.0**-52 if above > 0.5 else 0))
-                assert log_martingale(x, t, nearer) < target
-
-
 def test_stated_error_covers_the_truth():
     rng = np.random.default_rng(0)
     for t in (3, 17, 50, 4000, 10**7):
@@ -96,3 +75,24 @@ def test_anytime_spends_alpha_as_documented():
     assert got.p_top == limits(top, d, 0.01, 4, upper=False)
     assert got.p_rest == limits(rest, d, 0.01, 4, upper=True)
     assert bound_votes([[900, 100]], 1000, 0.01, "anytime").p_top == limits(top, d, 0.01, 2, upper=False)
+
+
+@pytest.mark.parametrize("t", [1, 2, 10, 997, 50_000, 100_000_000])
+@pytest.mark.parametrize("level", [0.05, 1e-4, 1e-16, 1e-40])
+def test_limits_are_safe_and_nearly_exact(t, level):
+    hits = np.unique(np.clip(np.r_[0:4, t // 3, t // 2, 9 * t // 10, t - 3 : t + 1], 0, t))
+    samples = np.full(hits.shape, t)
+    low, high = (limits(hits, samples, level, 1, upper) for upper in (False, True))
+    with flint.ctx.workprec(256):
+        target = -flint.arb(level).log()
+        for x, below, above in zip(hits.tolist(), low, high, strict=True):
+            assert 0 <= below <= x / t <= above <= 1
+            assert (x == 0) == (below == 0)
+            if below > 0:
+                assert log_martingale(x, t, flint.arb(below)) >= target
+                nearer = flint.arb(below + min(below, 1 - below) * 1e-8 + (2.0**-52 if below > 0.5 else 0))
+                assert nearer >= 1 or log_martingale(x, t, nearer) < target
+            if above < 1:
+                assert log_martingale(x, t, flint.arb(above)) >= target
+                nearer = flint.arb(above - min(above, 1 - above) * 1e-8 - (2.0**-52 if above > 0.5 else 0))
+                assert log_martingale(x, t, nearer) < target

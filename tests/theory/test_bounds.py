@@ -24,28 +24,6 @@ def counts_to_try(d: int) -> np.ndarray:
     return np.unique(np.clip(np.r_[spread, edges], 0, d))
 
 
-@pytest.mark.parametrize("d", [1, 2, 10, 997, 50_000, 1_000_000, 100_000_000])
-@pytest.mark.parametrize("alpha", [0.05, 0.001 / 9, 1e-12, 1e-12 / 20_000, 1e-30])
-def test_limits_are_safe_and_within_a_part_in_1e11(d, alpha):
-    counts = counts_to_try(d)
-    samples = np.full(counts.shape, d)
-    low, high = lower_limit(counts, samples, alpha), upper_limit(counts, samples, alpha)
-    with flint.ctx.workprec(192):
-        level = flint.arb(alpha)
-        for x, below, above in zip(counts.tolist(), low, high, strict=True):
-            assert 0 <= below <= x / d <= above <= 1
-            if x == 0:
-                assert below == 0
-            else:
-                assert tail(below, x, d, upper=False) <= level
-                assert below * (1 + 1e-11) >= 1 or tail(below * (1 + 1e-11), x, d, upper=False) > level
-            if x == d:
-                assert above == 1
-            else:
-                assert above == 1 or tail(above, x, d, upper=True) <= level
-                assert tail(above * (1 - 1e-11), x, d, upper=True) > level
-
-
 def test_scipy_alone_would_not_do():
     """The library's quantile is unsafe for about half of all counts: rounding outward is needed, not only nice."""
     counts, d, level = np.arange(20_500, 49_500, 1500), 50_000, 0.001 / 9
@@ -77,14 +55,50 @@ def test_what_floats_cannot_prove_goes_to_balls(monkeypatch):
 
 def test_stated_error_of_the_tail_covers_the_truth():
     rng = np.random.default_rng(0)
-    for d in (5, 60, 2000, 10**6):
+    for d in (5, 17, 60, 2000, 10**6):
         a = rng.integers(1, d, 12).astype(float)
         p = a / d * rng.uniform(0.5, 0.999, 12)
+        deviations = np.tile([1.0, 3, 6, 9], 3) * np.sqrt(a / d * (1 - a / d) / d)
+        p = np.where(np.arange(12) < 8, np.maximum(a / d - deviations, p), p)  # where limits are sought
         value, error, _ = binomial.log_tail(a, d - a, p, 1 - p)
         with flint.ctx.workprec(256):
             for x, at, log_tail, slack in zip(a, p, value, error, strict=True):
                 truth = tail(float(at), int(x), d, upper=False).log()
                 assert abs(truth - flint.arb(float(log_tail))) <= flint.arb(float(slack))
+
+
+def test_excess_over_stirling_is_exact_on_both_sides_of_its_series():
+    z = np.r_[0.1, 0.2, 1.0, 2.0, 14.9:18.1:0.1, 100.0, 1e8]
+    with flint.ctx.workprec(256):
+        for at, got in zip(z, binomial.excess(z), strict=True):
+            ball = flint.arb(float(at))
+            stirling = (ball - 0.5) * ball.log() - ball + (2 * flint.arb.pi()).log() / 2
+            assert abs(ball.lgamma() - stirling - flint.arb(float(got))) < 1e-14
+
+
+@pytest.mark.parametrize("d", [10, 997, 1_000_000])
+@pytest.mark.parametrize("alpha", [0.99, 0.05, 1e-12])
+def test_two_tails_prove_a_limit(monkeypatch, d, alpha):
+    """scipy's quantile and one step outward: more would cost time alone, so nothing else notices them."""
+    asked, original = [], binomial.log_tail
+    monkeypatch.setattr(binomial, "log_tail", lambda *a: asked.append(a) or original(*a))
+    counts = np.unique([1, d // 3, d // 2, d * 9 // 10])
+    for limit in (lower_limit, upper_limit):
+        asked.clear()
+        limit(counts, np.full(counts.shape, d), alpha)
+        assert len(asked) <= 2
+
+
+@pytest.mark.parametrize("alpha", [0.999, 0.6, 1e-40, 1e-250])
+def test_limits_are_safe_at_levels_nobody_asks_for(alpha):
+    """Above one half, where the limit lies beyond the share, and where scipy has no quantile."""
+    for d in (2, 3, 97):
+        counts = np.unique([1, d // 2, d - 1])
+        low, high = (limit(counts, np.full(counts.shape, d), alpha) for limit in (lower_limit, upper_limit))
+        with flint.ctx.workprec(1024):
+            for x, below, above in zip(counts.tolist(), low, high, strict=True):
+                assert tail(below, x, d, upper=False) <= flint.arb(alpha)
+                assert above == 1 or tail(above, x, d, upper=True) <= flint.arb(alpha)
 
 
 def test_strict_and_paper_spend_alpha_as_documented():
@@ -189,3 +203,25 @@ def test_many_targets_raise_no_warnings():
         got = bound_votes(votes, 5000, 1e-9)
     assert np.isfinite(got.p_top).all()
     assert np.isfinite(got.p_rest).all()
+
+
+@pytest.mark.parametrize("d", [1, 2, 10, 997, 50_000, 1_000_000, 100_000_000])
+@pytest.mark.parametrize("alpha", [0.05, 0.001 / 9, 1e-12, 1e-12 / 20_000, 1e-30])
+def test_limits_are_safe_and_within_a_part_in_1e11(d, alpha):
+    counts = counts_to_try(d)
+    samples = np.full(counts.shape, d)
+    low, high = lower_limit(counts, samples, alpha), upper_limit(counts, samples, alpha)
+    with flint.ctx.workprec(192):
+        level = flint.arb(alpha)
+        for x, below, above in zip(counts.tolist(), low, high, strict=True):
+            assert 0 <= below <= x / d <= above <= 1
+            if x == 0:
+                assert below == 0
+            else:
+                assert tail(below, x, d, upper=False) <= level
+                assert below * (1 + 1e-11) >= 1 or tail(below * (1 + 1e-11), x, d, upper=False) > level
+            if x == d:
+                assert above == 1
+            else:
+                assert above == 1 or tail(above, x, d, upper=True) <= level
+                assert tail(above * (1 - 1e-11), x, d, upper=True) > level

@@ -119,6 +119,16 @@ def test_tiny_and_dyadic_probabilities(p_top, p_rest):
     assert a <= b
 
 
+@pytest.mark.parametrize("p_top", [1e-6, 0.01, 0.2])
+@pytest.mark.parametrize("p_rest", [1e-300, 1e-310])
+def test_tables_that_lost_terms_to_underflow_are_not_believed(p_top, p_rest):
+    """What is all but impossible before the attack may be likely after it; float64 alone would certify this."""
+    noise, k = Flip(0.9), 300
+    a, b = exact_worst_case(Fraction(p_top), Fraction(p_rest), noise, deletes=k)
+    assert a <= b
+    assert not is_certified(p_top, p_rest, noise, deletes=k)
+
+
 def test_floats_are_trusted_only_within_their_error(monkeypatch):
     """Everything near a threshold goes to exact arithmetic, and nothing far from it does."""
     asked = []

@@ -22,18 +22,11 @@ def _stirling(x: Floats, a: float) -> Floats:
     return np.asarray(near + (a - 0.5) * np.log(x + a))
 
 
-def _gamma_excess(z: Floats) -> Floats:
-    """log Γ(z) − ((z−½) log z − z + ½ log 2π) for z > 0."""
-    small = np.minimum(z, 16.0)
-    direct = special.gammaln(small) - ((small - 0.5) * np.log(small) - small + 0.5 * log(2 * pi))
-    return np.where(z > 16, excess(np.maximum(z, 16.0)), direct)
-
-
 def _evidence(x: Floats, y: Floats) -> Floats:
     """log of B(a+x, a+y)/B(a, a) over the largest likelihood."""
     t, a = x + y, PRIOR
     parts = _stirling(x, a) + _stirling(y, a) - _stirling(t, 2 * a)
-    rest = _gamma_excess(x + a) + _gamma_excess(y + a) - _gamma_excess(t + 2 * a)
+    rest = excess(x + a) + excess(y + a) - excess(t + 2 * a)
     return np.asarray(parts + rest + 0.5 * log(2 * pi) - special.betaln(a, a))
 
 
@@ -82,7 +75,4 @@ def limits(hits: Ints, samples: Ints, alpha: float, divisor: float, upper: bool)
     log_level = log(alpha) - log(divisor)
     log_level -= 8 * UNIT * abs(log_level)
     pairs, where = np.unique(np.stack([hits, samples]), axis=1, return_inverse=True)
-    result = np.full(pairs.shape[1], 1.0 if upper else 0.0)
-    inner = pairs[0] < pairs[1] if upper else pairs[0] > 0
-    result[inner] = _limit(pairs[0][inner], pairs[1][inner], log_level, upper)
-    return np.asarray(result[where.reshape(hits.shape)])
+    return _limit(pairs[0], pairs[1], log_level, upper)[where.reshape(hits.shape)]

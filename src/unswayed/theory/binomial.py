@@ -18,20 +18,14 @@ UNIT = 2.0**-53
 TINY = 1e-300
 #: Roundings granted to each elementary step of the point mass; the library's own functions err by far less.
 SLACK = 64
-STIRLING = np.array([0.0] + [log(float(special.factorial(n, exact=True))) for n in range(1, 17)])
-"""log n! for small n; Stirling's series takes over above."""
 
 
-def excess(n: Floats) -> Floats:
-    """log n! − (n log n − n + ½ log 2πn) for n ≥ 1, to 1e-14."""
-    large = np.maximum(n, 16.0)
-    inverse = 1 / (large * large)
-    series = (
-        1 / 12 - inverse * (1 / 360 - inverse * (1 / 1260 - inverse * (1 / 1680 - inverse / 1188)))
-    ) / large
-    small = np.minimum(n, 16.0)
-    direct = STIRLING[small.astype(np.int64)] - (small * np.log(small) - small + 0.5 * np.log(2 * pi * small))
-    return np.where(n > 16, series, direct)
+def excess(z: Floats) -> Floats:
+    """log Γ(z) − ((z−½) log z − z + ½ log 2π) for z > 0, to 1e-14: by Stirling's series above 16."""
+    inverse = 1 / (z * z)
+    series = (1 / 12 - inverse * (1 / 360 - inverse * (1 / 1260 - inverse * (1 / 1680 - inverse / 1188)))) / z
+    direct = special.gammaln(z) - ((z - 0.5) * np.log(z) - z + 0.5 * log(2 * pi))
+    return np.where(z > 16, series, direct)
 
 
 def _deviance(x: Floats, mean: Floats) -> tuple[Floats, Floats]:
@@ -63,7 +57,7 @@ def _remainder(a: Floats, b: Floats, odds: Floats) -> tuple[Floats, Floats]:
 
 
 def log_tail(a: Floats, b: Floats, p: Floats, q: Floats) -> tuple[Floats, Floats, Floats]:
-    """log Pr(Bin(a+b, p) ≥ a) for a, b ≥ 1 and p < a/(a+b), a bound on its error, and its derivative in p.
+    """log Pr(Bin(a+b, p) ≥ a) for a, b ≥ 1, a bound on its error, and its derivative in p.
 
     q is 1 − p; it may be the given number and p the rounded one: the deviances barely notice.
     """
@@ -79,20 +73,21 @@ def log_tail(a: Floats, b: Floats, p: Floats, q: Floats) -> tuple[Floats, Floats
 def _prove(start: Floats, a: Floats, b: Floats, log_level: float, upper: bool) -> Floats:
     """Limits with the tail proved at most the level, and nearly as large; NaN where nothing was proved."""
     limit, best = start, np.full_like(start, np.nan)
-    share = a / (a + b)  # the limit lies beyond it: the tail there is at least one half
     for _ in range(8):
-        p, q = (np.maximum(1 - limit, UNIT), limit) if upper else (limit, 1 - limit)
+        p, q = (1 - limit, limit) if upper else (limit, 1 - limit)
         tail, error, slope = log_tail(a, b, p, q)
-        proved = (tail + error <= log_level) | (limit == 1)
+        proved = tail + error <= log_level
         best = np.where(proved, (np.fmin if upper else np.fmax)(best, limit), best)
         spacing = slope * limit * 8 * UNIT
-        if np.all(proved & ((log_level - tail <= 4 * error + spacing) | (limit == 1))):
+        if np.all(proved & (log_level - tail <= 4 * error + spacing)):
             break
-        move = (log_level - 2 * error - tail) / slope  # Newton's step for p
+        move = (
+            log_level - 2 * error - tail
+        ) / slope  # Newton's step for p: the tail is log-concave, so none goes too far
         if upper:
-            limit = np.clip(np.nextafter(limit - move, 1.0), (limit + 1 - share) / 2, (1 + limit) / 2)
+            limit = np.minimum(np.nextafter(limit - move, 1.0), (1 + limit) / 2).clip(max=1 - UNIT)
         else:
-            limit = np.clip(np.nextafter(limit + move, 0.0), limit / 2, (limit + share) / 2)
+            limit = np.maximum(np.nextafter(limit + move, 0.0), limit / 2)
     return best
 
 
@@ -109,8 +104,7 @@ def _start(counts: Floats, d: Floats, log_level: float, upper: bool) -> Floats:
         share = counts / d
         width = z * np.sqrt(share * (1 - share) / d) + z * z / d
         crude = np.minimum(share + width, (1 + share) / 2) if upper else np.maximum(share - width, share / 4)
-    good = np.isfinite(guess) & ((guess > share) & (guess < 1) if upper else (guess < share) & (guess > 0))
-    return np.where(good, guess, crude)
+        return np.where((guess > 0) & (guess < 1), guess, crude)
 
 
 def _by_balls(count: int, d: int, log_level: float, upper: bool) -> float:

@@ -133,9 +133,7 @@ def ceiling(
     >>> ceiling(Flip(beta=0.7), samples=50_000, alpha=0.002, classes=2)
     19
     """
-    counts = np.zeros((1, classes), dtype=np.int64)
-    counts[0, 0] = samples
-    best = bound_votes(counts, samples, alpha, method)
+    best = bound_votes([[samples] + [0] * (classes - 1)], samples, alpha, method)
     if ones is None:
         return int(certified_size(best.p_top, best.p_rest, noise, np.max(cap))[0])
     caps, known = np.unique(np.stack(np.broadcast_arrays(cap, ones)).reshape(2, -1), axis=1)

@@ -25,7 +25,6 @@ def leads(top: Ints, runner_up: Ints, alpha: float, divisor: float = 1) -> NDArr
     tail, error, _ = log_tail(a, b, half, half)
     tail = np.where(r == 0, -x * log(2), tail + error)
     # Pr(Bin(n, ½) = n/2) < 1/√(πn/2) for even n
-    even = (top + runner_up) % 2 == 0
-    more = np.where(even, 0.5 * (1 - 1 / np.sqrt(pi * np.maximum(n, 2) / 2)), 0.5)
+    more = np.where(n % 2, 0.5, 0.5 * (1 - 1 / np.sqrt(pi * np.maximum(n, 2) / 2)))
     log_level = log(alpha) - log(divisor)
     return np.asarray(ahead & (tail - np.log(more) + 1e-12 * (1 + np.abs(tail)) <= log_level))

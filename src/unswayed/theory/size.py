@@ -176,8 +176,8 @@ def certified_size(
     known = check_ones(ones, top.shape, caps)
     hopeless, free = _easy(top, rest, noise)
     size = np.where(hopeless, -1, np.where(free, caps, 0)).astype(np.int64)
-    left = ~hopeless & ~free
-    for group in (left & (top >= 0.5), left & (top < 0.5)):
+    left, major = ~hopeless & ~free, top >= 0.5
+    for group in (left & major, left & ~major):
         if group.any():
             t = top[group]
             r = np.minimum(rest[group], 1 - t)

@@ -49,7 +49,7 @@ def certified_topk_size(
     label, first, caps = fit(label, others[..., 0] if others.shape[-1] else label, check_counts(cap, "cap"))
     known = check_ones(ones, label.shape, caps)
     if others.shape[-1] < k:  # too few rivals to push it out
-        return np.where(label >= 0, caps, 0).astype(np.int64)
+        return np.array(caps)
     sums = _rival_sums(label, np.broadcast_to(others, (*first.shape, others.shape[-1])), int(k))
     flat = sums.reshape(-1, int(k))
     ones_flat = None if known is None else known.ravel()
