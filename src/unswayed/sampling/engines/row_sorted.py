@@ -62,10 +62,7 @@ class SortedSum:
             weight = (score - self.shift[targets]).exp()[..., None]
             return torch.cat([weight * values[others], weight], dim=-1).flatten(1)
 
-        targets, neighbours = around.edges_of(nodes)
-        close = weighed(targets, neighbours)
-        own = weighed(torch.arange(nodes.numel(), device=nodes.device), nodes)
-        self.corrections = Corrections(around, nodes, close, close, own, alike)
+        self.corrections = Corrections(around, nodes, weighed, weighed, alike)
 
     @staticmethod
     def suits(layer: AttentionLayer, sent: Sent) -> bool:

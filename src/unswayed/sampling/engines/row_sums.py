@@ -5,6 +5,7 @@ one matrix product, with the 0/1 matrix of ε, serves all targets. Where 1-entri
 0-entries, the few clean neighbours are put right apart.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -62,33 +63,32 @@ class Flips:
         return self.from_zero.T.contiguous()
 
 
+PayloadOf = Callable[[Tensor, Tensor], Tensor]  # [E, k], from places of targets and other nodes, both [E]
+
+
 class Corrections:
     """What puts a sum over all flipped entries right: clean neighbours count unless they flip, the target never does."""
 
     def __init__(
-        self, around: Surroundings, nodes: Tensor, far: Tensor, close: Tensor, own: Tensor, alike: bool
+        self, around: Surroundings, nodes: Tensor, added: PayloadOf, due: PayloadOf, alike: bool
     ) -> None:
-        """`far`, what the sum has added, and `close`, what it should have, for every edge [E, k]; `own` [T, k]."""
+        """`added` says what the sum counts for a flipped entry, `due` what a clean neighbour should count for."""
         self.alike, size = alike, BLOCK[nodes.device.type]
-        targets, neighbours = around.edges_of(nodes)
-        self.blocks = []
-        for begin in range(0, nodes.numel(), size):
-            here = (targets >= begin) & (targets < begin + size)
-            edges = targets[here] - begin, neighbours[here]
-            part = slice(begin, begin + size)
-            self.blocks.append(self._block(edges, nodes[part], far[here], close[here], own[part]))
+        places = torch.arange(nodes.numel(), device=nodes.device)
+        self.blocks = [self._block(around, nodes, part, added, due) for part in torch.split(places, size)]
 
     def _block(
-        self, edges: tuple[Tensor, Tensor], nodes: Tensor, far: Tensor, close: Tensor, own: Tensor
+        self, around: Surroundings, nodes: Tensor, part: Tensor, added: PayloadOf, due: PayloadOf
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """(columns, what a flip from zero adds there, what one from one adds, what no flip at all adds)."""
-        targets, neighbours = edges
-        columns, place = torch.unique(torch.cat([neighbours, nodes]), return_inverse=True)
-        shape = (columns.numel(), nodes.numel(), far.shape[1])
+        targets, neighbours = around.edges_of(nodes[part])
+        far, close = added(part[targets], neighbours), due(part[targets], neighbours)
+        columns, place = torch.unique(torch.cat([neighbours, nodes[part]]), return_inverse=True)
+        shape = (columns.numel(), part.numel(), far.shape[1])
         from_zero, from_one = far.new_zeros(shape), far.new_zeros(shape)
         here = place[: neighbours.numel()]
         from_zero[here, targets] = -far
-        from_zero[place[neighbours.numel() :], torch.arange(nodes.numel(), device=nodes.device)] = -own
+        from_zero[place[neighbours.numel() :], part - part[0]] = -added(part, nodes[part])
         from_one[here, targets] = -close
         constant = far.new_zeros(shape[1:]).index_add_(0, targets, close)
         if self.alike:
@@ -118,9 +118,8 @@ class CommonSum:
     def __init__(self, around: Surroundings, payload: Payload, nodes: Tensor, alike: bool) -> None:
         self.far, self.count = payload.far, nodes.numel()
         close = payload.far if payload.close is None else payload.close
-        _, neighbours = around.edges_of(nodes)
         self.corrections = Corrections(
-            around, nodes, self.far[neighbours], close[neighbours], self.far[nodes], alike
+            around, nodes, lambda _, others: payload.far[others], lambda _, others: close[others], alike
         )
 
     def __call__(self, flips: Flips) -> Tensor:
