@@ -50,15 +50,17 @@ class MeanGCN(nn.Module):
 class GAT(nn.Module):
     """Two attention layers (Veličković et al. 2018), 8 heads of 8 channels, then one head.
 
-    With `residual` each layer adds a weight of its own for the node's state, outside the attention.
+    With `residual` a node's own state has a weight of its own in each layer, in place of a self-loop that would have to
+    share the attention with all neighbours.
     """
 
     def __init__(
         self, num_features: int, num_classes: int, hidden: int = 8, heads: int = 8, residual: bool = False
     ) -> None:
         super().__init__()
-        self.first = GATConv(num_features, hidden, heads=heads, residual=residual)
-        self.second = GATConv(hidden * heads, num_classes, heads=1, residual=residual)
+        loops = not residual
+        self.first = GATConv(num_features, hidden, heads=heads, residual=residual, add_self_loops=loops)
+        self.second = GATConv(hidden * heads, num_classes, heads=1, residual=residual, add_self_loops=loops)
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         """Logits of every node."""
