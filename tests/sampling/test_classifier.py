@@ -1,156 +1,20 @@
+"""Every form of classifier is asked the same question and answers it alike."""
+
 import warnings
 
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as functional
 from torch import nn
-from torch_geometric.data import Data
-from torch_geometric.nn import (
-    GCN,
-    GIN,
-    BatchNorm,
-    DenseGCNConv,
-    GCNConv,
-    GraphNorm,
-    Sequential,
-    global_add_pool,
-    global_mean_pool,
-)
-from torch_geometric.utils import erdos_renyi_graph
+from torch_geometric.nn import GCN, GIN, DenseGCNConv, Sequential, global_add_pool
 
 from unswayed.errors import InputError, UnsoundModel
 from unswayed.sampling.engines.generic import GenericEngine
 from unswayed.sampling.question import Question
 from unswayed.sampling.threat import AllPairs, Bits, Row
-from unswayed.theory.noise import AddDelete, Flip
+from unswayed.theory.noise import Flip
 
-FEATURES, CLASSES, NODES = 5, 3, 12
-
-
-@pytest.fixture
-def data():
-    torch.manual_seed(0)
-    return Data(
-        x=torch.randn(NODES, FEATURES), edge_index=erdos_renyi_graph(NODES, 0.25), y=torch.arange(NODES)
-    )
-
-
-def engine(model, threat, **rest):
-    return GenericEngine(Question(model, threat, Flip(0.7), **rest))
-
-
-class Node(nn.Module):
-    """Two graph convolutions with something in between."""
-
-    def __init__(self, between=None, cached=False):
-        super().__init__()
-        torch.manual_seed(1)
-        self.first, self.second = GCNConv(FEATURES, 8, cached=cached), GCNConv(8, CLASSES, cached=cached)
-        self.between = between or nn.ReLU()
-
-    def forward(self, x, edge_index):
-        return self.second(self.between(self.first(x, edge_index)), edge_index)
-
-
-class Pooled(Node):
-    def forward(self, x, edge_index, batch):
-        return global_mean_pool(super().forward(x, edge_index), batch)
-
-
-def test_modes_of_every_module_are_restored_after_success_and_after_failure(data):
-    model = Node(nn.Sequential(nn.ReLU(), nn.Dropout(0.5)))
-    model.between[1].eval()
-    modes = [module.training for module in model.modules()]
-    engine(model, Row(data, [0])).count(0, 5)
-    assert [module.training for module in model.modules()] == modes
-    assert not any("forward" in module.__dict__ for module in model.modules())
-    model.second = GCNConv(8, 1)
-    with pytest.raises(UnsoundModel):
-        engine(model, Row(data, [0]))
-    assert model.training
-    assert not model.between[1].training
-
-
-def test_gradients_are_not_recorded_and_parameters_stay(data):
-    model = Node()
-    before = {name: value.clone() for name, value in model.state_dict().items()}
-    engine(model, Row(data, [0])).count(0, 5)
-    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
-    assert all(parameter.grad is None for parameter in model.parameters())
-
-
-def test_cached_propagation_is_refused(data):
-    with pytest.raises(UnsoundModel, match="cache"):
-        engine(Node(cached=True), Row(data, [0]))
-
-
-def test_batch_norm_needs_running_statistics(data):
-    for norm in (nn.BatchNorm1d(8, track_running_stats=False), BatchNorm(8, track_running_stats=False)):
-        with pytest.raises(UnsoundModel, match="statistics of the batch"):
-            engine(Node(norm), Row(data, [0]))
-    engine(Node(nn.BatchNorm1d(8)), Row(data, [0])).count(0, 3)
-
-
-class StubbornNorm(nn.BatchNorm1d):
-    def train(self, mode=True):
-        return super().train(True)
-
-
-class StubbornDropout(nn.Dropout):
-    def train(self, mode=True):
-        return super().train(True)
-
-
-@pytest.mark.parametrize("layer", [StubbornNorm(8), StubbornDropout(0.5)])
-def test_layers_that_stay_in_training_mode_are_refused(data, layer):
-    with pytest.raises(UnsoundModel, match=r"training|statistics of the batch"):
-        engine(Node(layer), Row(data, [0]))
-
-
-class AlwaysDropping(Node):
-    def forward(self, x, edge_index):
-        return super().forward(functional.dropout(x, 0.5), edge_index)
-
-
-def test_functional_dropout_left_on_is_refused(data):
-    with pytest.raises(UnsoundModel, match="two identical calls"):
-        engine(AlwaysDropping(), Row(data, [0]))
-
-
-class HomeMadeCache(Node):
-    kept = None
-
-    def forward(self, x, edge_index):
-        if self.kept is None:
-            self.kept = edge_index
-        return super().forward(x, self.kept)
-
-
-def test_state_that_outlives_a_call_is_refused(data):
-    with pytest.raises(UnsoundModel, match="asked before"):
-        engine(HomeMadeCache(), Row(data, [0]))
-
-
-class PooledCache(Pooled):
-    """Remembers its last answer of each shape."""
-
-    def __init__(self):
-        super().__init__()
-        self.kept = {}
-
-    def forward(self, x, edge_index, batch):
-        out = super().forward(x, edge_index, batch)
-        return self.kept.setdefault((len(x), out.shape), out)
-
-
-@pytest.mark.parametrize("noise", [Flip(0.7), Flip(0.999999), AddDelete(1e-6, 1e-6)])
-def test_state_is_found_behind_a_graph_of_one_node_and_under_little_noise(data, noise):
-    lonely = Data(x=torch.ones(1, FEATURES), edge_index=torch.zeros((2, 0), dtype=torch.long))
-    with pytest.raises(UnsoundModel, match="asked before"):
-        GenericEngine(Question(PooledCache(), AllPairs([lonely, data]), noise))
-    with pytest.raises(UnsoundModel, match="asked before"):
-        GenericEngine(Question(HomeMadeCache(), AllPairs(data, [0]), noise))
+from .small import CLASSES, FEATURES, Node, Pooled, engine
 
 
 @pytest.mark.parametrize(
@@ -179,48 +43,6 @@ def test_classes_are_the_columns_and_must_fit_what_is_said(data):
     assert engine(Node(), Row(data, [0]), classes=CLASSES).classes == CLASSES
     with pytest.raises(InputError, match="columns"):
         engine(Node(), Row(data, [0]), classes=4)
-
-
-def test_a_module_that_mixes_its_batch_is_asked_one_graph_at_a_time(data):
-    class Mixing(Pooled):
-        def forward(self, x, edge_index, batch):
-            out = super().forward(x, edge_index, batch)
-            return out - out.mean(dim=0, keepdim=True) + torch.arange(CLASSES) * out.abs().max()
-
-    class Norming(Node):
-        def __init__(self):
-            super().__init__(GraphNorm(8))
-
-    for model, threat in ((Mixing(), AllPairs([data])), (Norming(), Row(data, [0]))):
-        with pytest.warns(UserWarning, match="one noisy graph at a time"):
-            mixing = engine(model, threat, batch_size=50)
-        assert not mixing.classifier.batched
-
-
-class RowMixing(nn.Module):
-    def forward(self, x):
-        count = x.sum(dim=1)
-        return torch.stack([count - count.mean(), torch.zeros_like(count)], dim=1)
-
-
-@pytest.mark.parametrize("model", [RowMixing(), lambda rows: rows.sum(axis=1) > np.median(rows.sum(axis=1))])
-def test_rows_of_bits_that_are_compared_with_each_other_are_asked_one_at_a_time(model):
-    with pytest.warns(UserWarning, match="one noisy row at a time"):
-        mixing = engine(model, Bits(np.ones((1, 6))), classes=2)
-    assert mixing.count(0, 50).tolist() == [[50, 0]]
-
-
-def test_a_module_told_the_batch_may_normalise_by_graph(data):
-    class Norming(Pooled):
-        def __init__(self):
-            super().__init__()
-            self.norm = GraphNorm(8)
-
-        def forward(self, x, edge_index, batch):
-            h = self.norm(self.first(x, edge_index), batch)
-            return global_mean_pool(self.second(h.relu(), edge_index), batch)
-
-    assert engine(Norming(), AllPairs([data])).classifier.batched
 
 
 def test_forms_of_the_same_network_vote_alike(data):
