@@ -1,6 +1,7 @@
 """The dense engine: exact votes for graph classifiers when every pair of nodes is noisy, by batched adjacency matrices."""
 
 from functools import partial
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -11,21 +12,26 @@ from torch import Tensor, nn
 from unswayed.errors import Unsupported
 from unswayed.sampling.classifier import Classifier
 from unswayed.sampling.engines import philox_triton
-from unswayed.sampling.engines.cores import Cores, cores, full_precision
+from unswayed.sampling.engines.cores import cores, full_precision
+from unswayed.sampling.engines.frozen import diagonal, frozen
 from unswayed.sampling.engines.layers import Layer
 from unswayed.sampling.engines.recognise import Plan, recognise
 from unswayed.sampling.inputs import Graph, pair_entries
 from unswayed.sampling.question import Question
-from unswayed.sampling.structures import count_labels
+from unswayed.sampling.structures import count_labels, noisy
 from unswayed.sampling.threat import AllPairs
 
 IntArray = npt.NDArray[np.int64]
 
-NUMBERS = {
-    "cpu": 2**18,
-    "cuda": 2**28,
-}  # of the widest tensor of a chunk: a core's cache, or some of a card's memory
+# of one chunk: rows of states, and numbers of its adjacency matrices; a few times a core's cache, where the cost of calling
+# an operation and of leaving the cache balance, or some of a card's memory
+ROWS = {"cpu": 6144, "cuda": 2**22}
+NUMBERS = {"cpu": 2**20, "cuda": 2**28}
 SPAN = {"cpu": 2**26, "cuda": 2**31}  # bits of noise held at a time
+SHARES, FEWEST = (
+    4,
+    64,
+)  # runs of samples for each worker, so that none waits long for another, but not too short ones
 
 
 def graph_plan(model: nn.Module) -> Plan:
@@ -75,30 +81,40 @@ class DenseEngine:
             question.model, question.threat, question.classes, question.device, question.dtype
         )
         with self.classifier.evaluation():
-            self.plan = graph_plan(self.classifier.model)
+            self.plan = frozen(graph_plan(self.classifier.model))
         parameters = self.classifier.model.parameters()
         self.kind = question.dtype or next((p.dtype for p in parameters), torch.float32)
-        with self.classifier.evaluation(), torch.no_grad():
-            first = Noisy(self.plan, self.threat.graphs[0], self.kind, self.device)
-            self.classes = int(
-                first.logits(torch.zeros((1, first.entries), device=self.device) > 0).shape[-1]
-            )
+        self.known: dict[int, Noisy] = {}
+        self.places: dict[int, Tensor] = {}
+        self.classes = self.answers(0, 1, (0,)).shape[-1]
 
     def count(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> IntArray:
         """int64[targets, classes]: votes of samples start .. stop - 1 for the targets at these positions."""
         asked = tuple(range(len(self.threat))) if targets is None else tuple(targets)
-        counts = np.zeros((len(asked), self.classes), dtype=np.int64)
         widest = max(1, int(self.threat.entries[list(asked)].max(initial=0)))
-        span = max(4, SPAN[self.device.type] // widest // 4 * 4)
+        workers = torch.get_num_threads() if self.device.type == "cpu" else 1
+        spans = _spans(start, stop, SPAN[self.device.type] // widest // workers, workers)
         with self.classifier.evaluation(), torch.no_grad(), full_precision(), cores(self.device) as on:
-            for low in range(start, stop, span):
-                high = min(low + span, stop)
-                shared = self._draw(low, high, widest, None) if self.question.shared else None
-                for i, target in enumerate(asked):
-                    entries = int(self.threat.entries[target])
-                    drawn = shared or self._draw(low, high, entries, self.question.key_of(target))
-                    counts[i] += self._count_one(drawn, target, on)
-        return counts
+            parts = on.map(partial(self._count_span, asked, widest), spans)
+        return sum(parts, start=np.zeros((len(asked), self.classes), dtype=np.int64))
+
+    def _count_span(self, asked: tuple[int, ...], widest: int, span: range) -> IntArray:
+        """The votes of these samples: each worker draws the noise of its own, and a card is waited for once."""
+        shared = self._draw(span, widest, None) if self.question.shared else None
+        labels = torch.empty((len(span), len(asked)), dtype=torch.int64, device=self.device)
+        for i, target in enumerate(asked):
+            graph = self._noisy(target)
+            drawn = shared or self._draw(span, graph.entries, self.question.key_of(target))
+            labels[:, i] = self._labels(graph, drawn)
+        return count_labels(labels, self.classes)
+
+    def _labels(self, graph: "Noisy", drawn: tuple[Tensor, Tensor]) -> Tensor:
+        """int64[samples]: the labels of one graph's noisy versions, by chunks of about equal size."""
+        chunks = -(-len(drawn[0]) // graph.samples)
+        size = -(-len(drawn[0]) // chunks)
+        zero = torch.split(drawn[0][:, : graph.entries], size)
+        one = zero if drawn[0] is drawn[1] else torch.split(drawn[1][:, : graph.entries], size)
+        return torch.cat([self.classifier.votes(graph.logits(pair)) for pair in zip(zero, one, strict=True)])
 
     def answers(self, start: int, stop: int, targets: tuple[int, ...]) -> Tensor:
         """[samples, targets, classes]: the logits that votes are read from."""
@@ -106,67 +122,82 @@ class DenseEngine:
             return torch.stack([self._answer_one(start, stop, target) for target in targets], dim=1)
 
     def _answer_one(self, start: int, stop: int, target: int) -> Tensor:
-        noisy = Noisy(self.plan, self.threat.graphs[target], self.kind, self.device)
-        return noisy.logits(
-            noisy.vectors(*self._draw(start, stop, noisy.entries, self.question.key_of(target)))
+        graph = self._noisy(target)
+        return graph.logits(self._draw(range(start, stop), graph.entries, self.question.key_of(target)))
+
+    def _draw(self, span: range, entries: int, key: int | None) -> tuple[Tensor, Tensor]:
+        question = self.question
+        return question.stream.flips(
+            span.start, span.stop, entries, question.noise, target=key, device=self.device
         )
 
-    def _draw(self, low: int, high: int, entries: int, key: int | None) -> tuple[Tensor, Tensor]:
-        question = self.question
-        return question.stream.flips(low, high, entries, question.noise, target=key, device=self.device)
+    def _noisy(self, target: int) -> "Noisy":
+        """Built once a graph; graphs of equal size share what is large."""
+        if target not in self.known:
+            graph, n = self.threat.graphs[target], self.threat.graphs[target].num_nodes
+            if n not in self.places:
+                self.places[n] = _places(n, self.device)
+            self.known[target] = Noisy(self.plan, graph, self.places[n], self.kind, self.device)
+        return self.known[target]
 
-    def _count_one(self, drawn: tuple[Tensor, Tensor], target: int, on: Cores) -> IntArray:
-        noisy = Noisy(self.plan, self.threat.graphs[target], self.kind, self.device)
-        parts = [
-            (
-                drawn[0][i : i + noisy.samples, : noisy.entries],
-                drawn[1][i : i + noisy.samples, : noisy.entries],
-            )
-            for i in range(0, len(drawn[0]), noisy.samples)
-        ]
-        labels = on.map(partial(self._votes, noisy), parts)
-        counts: IntArray = count_labels(torch.cat(labels)[:, None], self.classes)[0]
-        return counts
 
-    def _votes(self, noisy: "Noisy", flips: tuple[Tensor, Tensor]) -> Tensor:
-        return self.classifier.votes(noisy.logits(noisy.vectors(*flips)))
+def _spans(start: int, stop: int, longest: int, workers: int) -> list[range]:
+    """The samples in runs that start at multiples of four, several for each worker where there are enough samples."""
+    size = -(-(stop - start) // (SHARES * workers)) if workers > 1 else stop - start
+    size = max(4, min(longest, max(size, FEWEST)) // 4 * 4)
+    edges = [start, *range(start // size * size + size, stop, size), stop]
+    return [range(low, high) for low, high in pairwise(edges) if low < high]
+
+
+def _places(n: int, device: torch.device) -> Tensor:
+    """int64[n * n]: the entry of each pair in both directions; n(n-1)/2, one past the last, for a node and itself."""
+    low = torch.tril_indices(n, n, offset=-1)
+    place = torch.full((n, n), n * (n - 1) // 2)
+    place[low[0], low[1]] = place[low[1], low[0]] = torch.arange(low.shape[1])
+    return place.flatten().to(device)
 
 
 class Noisy:
     """One graph and what is the same for all its noisy versions."""
 
-    def __init__(self, plan: Plan, graph: Graph, kind: torch.dtype, device: torch.device) -> None:
+    def __init__(
+        self, plan: Plan, graph: Graph, places: Tensor, kind: torch.dtype, device: torch.device
+    ) -> None:
         assert graph.x is not None
         n = graph.num_nodes
         self.plan, self.n, self.entries = plan, n, n * (n - 1) // 2
         self.x = graph.x.to(device=device, dtype=kind)
         self.clean = torch.zeros(self.entries, dtype=torch.bool, device=device)
         self.clean[pair_entries(graph.pairs).to(device)] = True
-        pairs = torch.tril_indices(n, n, offset=-1).flip(0)
-        place = torch.full((n, n), self.entries)
-        place[pairs[0], pairs[1]] = place[pairs[1], pairs[0]] = pair_entries(pairs)
-        self.place = place.flatten().to(device)
         self.loops = torch.zeros((1, n), dtype=kind, device=device)
         self.loops[0, graph.loops.to(device)] = 1
-        self.samples = max(1, NUMBERS[device.type] // (n * max(n, WIDTH)))
+        own = diagonal(plan)
+        looped = graph.loops.to(device)
+        self.places, self.ends = places, [0.0] if own is None else [own, own + 1]
+        if own is not None and len(looped):
+            self.places = places.index_fill(0, looped * (n + 1), self.entries + 1)
+        self.samples = max(1, min(ROWS[device.type] // n, NUMBERS[device.type] // n**2))
 
-    def vectors(self, from_zero: Tensor, from_one: Tensor) -> Tensor:
-        """bool[S, entries]: the noisy structure vectors."""
-        return torch.where(self.clean, ~from_one, from_zero)
+    def adjacency(self, flips: tuple[Tensor, Tensor]) -> Tensor:
+        """[S, n, n]: the noisy graphs, with what the plan's layers expect on the diagonal."""
+        vectors = noisy(self.clean, flips)
+        values = self.x.new_empty((len(vectors), self.entries + len(self.ends)))
+        values[:, : self.entries] = vectors.view(
+            torch.uint8
+        )  # whole numbers convert faster than truth values
+        for i, end in enumerate(self.ends):
+            values[:, self.entries + i] = end
+        return values.index_select(1, self.places).view(-1, self.n, self.n)
 
-    def logits(self, vectors: Tensor) -> Tensor:
-        """[S, C] of the graphs with these structure vectors."""
-        padded = torch.cat([vectors, vectors.new_zeros((len(vectors), 1))], dim=1).to(self.x.dtype)
-        adjacency = padded.index_select(1, self.place).view(-1, self.n, self.n)
+    def logits(self, flips: tuple[Tensor, Tensor]) -> Tensor:
+        """[S, C] of the graphs with these entries flipped."""
+        adjacency = self.adjacency(flips)
 
         def conv(layer: Layer, h: Tensor) -> Tensor:
             return layer.dense(h, adjacency, self.loops)
 
         out = self.plan.evaluate(self.x[None], conv, _pool)
-        return out.expand(len(vectors), out.shape[-1])
-
-
-WIDTH = 64  # features a node's state is taken to have when chunks are sized
+        return out.expand(len(adjacency), out.shape[-1])
 
 
 def _pool(kind: str, h: Tensor) -> Tensor:

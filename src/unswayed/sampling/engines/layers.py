@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import torch
 import torch.nn.functional as fn
 import torch_geometric.nn as gnn
-from torch import Tensor
+from torch import Tensor, nn
 
 from unswayed.errors import Unsupported
 from unswayed.sampling.engines.surroundings import Surroundings
@@ -38,9 +38,14 @@ Sent = tuple[Tensor, ...]
 
 
 class Layer:
-    """One message-passing layer."""
+    """One message-passing layer.
+
+    `network`, where there is one, is a row-wise plan: the layer is that network applied to the sum over neighbours and
+    `loop` times the node itself.
+    """
 
     coupled = False
+    network: Any = None
 
     def __init__(self, module: Any) -> None:
         self.module = module
@@ -281,7 +286,9 @@ def _simple(module: gnn.SimpleConv, name: str, trace: Any) -> Layer:
         )
     if module.combine_root == "sum":
         return SumLayer(module, lambda h: h, root=lambda h: h, mean=mean)
-    return SumLayer(module, lambda h: h, mean=mean, loop=lambda: float(module.combine_root == "self_loop"))
+    layer = SumLayer(module, lambda h: h, mean=mean, loop=lambda: float(module.combine_root == "self_loop"))
+    layer.network = None if mean else trace(nn.Identity(), name)
+    return layer
 
 
 def _gcn(module: gnn.GCNConv, name: str, trace: Any) -> Layer:
@@ -330,17 +337,20 @@ def _gin(module: gnn.GINConv, name: str, trace: Any) -> Layer:
     plan: Any = trace(module.nn, f"{name}.nn")
     first: Any = plan.first_linear
     if first is None:
-        return SumLayer(
+        layer = SumLayer(
             module, lambda h: h, finish=lambda t: plan.evaluate(t, _no, _no), loop=lambda: 1 + module.eps
         )
-    inner = plan.after(1)  # a linear map commutes with sums, and its output is narrower than the features
-    return SumLayer(
-        module,
-        lambda h: fn.linear(h, first.weight),
-        finish=lambda total: inner.evaluate(total, _no, _no),
-        loop=lambda: 1 + module.eps,
-        bias=lambda: first.bias,
-    )
+    else:
+        inner = plan.after(1)  # a linear map commutes with sums, and its output is narrower than the features
+        layer = SumLayer(
+            module,
+            lambda h: fn.linear(h, first.weight),
+            finish=lambda total: inner.evaluate(total, _no, _no),
+            loop=lambda: 1 + module.eps,
+            bias=lambda: first.bias,
+        )
+    layer.network = plan
+    return layer
 
 
 def _refuse_bipartite(module: Any, name: str) -> None:

@@ -355,7 +355,16 @@ def _plan(steps: list[Step]) -> Plan:
             if len(uses[j]) == 1:
                 steps[j] = replace(steps[j], run=rowwise.NormedLinear(linear, step.run))
                 steps[i] = replace(step, run=rowwise.unchanged)
-    return Plan(tuple(steps), tuple(max(used, default=0) for used in uses))
+    return plan_of(steps)
+
+
+def plan_of(steps: Sequence[Step]) -> Plan:
+    """The plan of these steps as they are."""
+    last_use = [0] * len(steps)
+    for i, step in enumerate(steps):
+        for j in step.inputs:
+            last_use[j] = i
+    return Plan(tuple(steps), tuple(last_use))
 
 
 def _refuse_hooks(module: nn.Module, name: str) -> None:
