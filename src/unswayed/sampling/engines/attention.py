@@ -107,6 +107,10 @@ class AttentionLayer(Layer):
         assert shift is not None
         values, sender, receiver, extra = sent
         weight = (self.score(sender, receiver) - shift).exp() * self.loop(around.loops)[nodes, None]
+        if (
+            not self.module.add_self_loops
+        ):  # what rounding left of a row that lost all its entries is no weight
+            sums = sums * (count > 0)[..., None]
         sums = sums.reshape(*sums.shape[:-1], self.module.heads, -1)
         return self.mix(sums[..., :-1], sums[..., -1], weight, values, extra)
 

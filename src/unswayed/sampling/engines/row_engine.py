@@ -16,7 +16,7 @@ from unswayed.sampling.engines.attention import AttentionLayer
 from unswayed.sampling.engines.cores import Cores, cores, full_precision
 from unswayed.sampling.engines.layers import Layer, Payload, Sent
 from unswayed.sampling.engines.row import Prepared, Replaced, own_states, row_plan
-from unswayed.sampling.engines.row_attention import SPREAD, Attended
+from unswayed.sampling.engines.row_attention import Attended
 from unswayed.sampling.engines.row_coupled import Coupled, coupling
 from unswayed.sampling.engines.row_sorted import SortedSum
 from unswayed.sampling.engines.row_sums import CommonSum, Drawn, Flips, TargetSum
@@ -35,6 +35,7 @@ PAYLOAD = {"cpu": 2**24, "cuda": 2**31}
 NEAR = {"cpu": 2**20, "cuda": 2**29}
 FLOATS = {"cpu": 2**21, "cuda": 2**30}
 OWN = {"cpu": 2**20, "cuda": 2**30}
+WILD = 8.0  # a clean neighbour that flips is subtracted again: what is left may be e^WILD times smaller
 
 
 class RowEngine:
@@ -83,9 +84,7 @@ class RowEngine:
     def _scores_are_wild(self) -> bool:
         """Whether a first layer's attention weights could vanish next to each other, so that each row needs its own scale."""
         layers = [(self.known.plan.steps[i].layer, sent) for i, sent in self.known.sent.items()]
-        return any(
-            isinstance(layer, AttentionLayer) and layer.spread(sent) > SPREAD for layer, sent in layers
-        )
+        return any(isinstance(layer, AttentionLayer) and layer.spread(sent) > WILD for layer, sent in layers)
 
     def _sizes(self, node: Tensor) -> tuple[int, int]:
         """The number of output columns, and of the columns that one target takes in the widest matrix product."""

@@ -17,8 +17,8 @@ from unswayed.sampling.engines.row_sums import Corrections, Flips
 from unswayed.sampling.engines.surroundings import Surroundings
 
 SORTED = {"cpu": True, "cuda": False}  # a card is fed better by the one large product of `TargetSum`
-# Clean neighbours are taken out of a sum that they are part of, so none may outweigh all others by more than e^SPREAD.
-SPREAD = 10.0
+# Clean neighbours are taken out of a sum that they are part of, so none may outweigh another node by more than e^SPREAD.
+SPREAD = 4.0
 
 
 @dataclass(frozen=True)
