@@ -13,7 +13,7 @@ from torch_geometric.utils import coalesce, erdos_renyi_graph
 
 from unswayed.models import build
 from unswayed.sampling.engines import choose
-from unswayed.sampling.engines.dense import DenseEngine
+from unswayed.sampling.engines.dense import DenseEngine, _spans
 from unswayed.sampling.engines.generic import GenericEngine
 from unswayed.sampling.question import Question
 from unswayed.sampling.threat import AllPairs
@@ -82,11 +82,19 @@ def test_votes_equal_the_generic_engines(name: str, seed: int) -> None:
 
 
 def test_chunks_of_any_size_give_the_same_votes(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = DenseEngine(question("gin-sum", 0))
-    whole = engine.count(0, 50)
+    asked = question("gin-sum", 0)
+    whole = DenseEngine(asked).count(3, 50)
     monkeypatch.setattr("unswayed.sampling.engines.dense.NUMBERS", {"cpu": 1})
     monkeypatch.setattr("unswayed.sampling.engines.dense.SPAN", {"cpu": 1})
-    np.testing.assert_array_equal(engine.count(0, 50), whole)
+    np.testing.assert_array_equal(DenseEngine(asked).count(3, 50), whole)
+
+
+def test_spans_hold_every_sample_once_and_begin_at_multiples_of_four() -> None:
+    for start, stop, longest, workers in [(3, 50, 7, 2), (0, 10_000, 829, 2), (5, 6, 1, 1), (9, 9, 100, 4)]:
+        spans = _spans(start, stop, longest, workers)
+        assert [i for span in spans for i in span] == list(range(start, stop))
+        assert all(span.start % 4 == 0 for span in spans[1:])
+        assert all(len(span) <= max(4, longest) for span in spans)
 
 
 def test_auto_picks_it() -> None:

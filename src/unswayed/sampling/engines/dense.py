@@ -169,11 +169,13 @@ class Noisy:
         self.x = graph.x.to(device=device, dtype=kind)
         self.clean = torch.zeros(self.entries, dtype=torch.bool, device=device)
         self.clean[pair_entries(graph.pairs).to(device)] = True
+        looped, own = graph.loops.to(device), diagonal(plan)
         self.loops = torch.zeros((1, n), dtype=kind, device=device)
-        self.loops[0, graph.loops.to(device)] = 1
-        own = diagonal(plan)
-        looped = graph.loops.to(device)
-        self.places, self.ends = places, [0.0] if own is None else [own, own + 1]
+        self.loops[0, looped] = 1
+        self.places, self.ends = (
+            places,
+            [0.0] if own is None else [own, own + 1],
+        )  # values after the last entry
         if own is not None and len(looped):
             self.places = places.index_fill(0, looped * (n + 1), self.entries + 1)
         self.samples = max(1, min(ROWS[device.type] // n, NUMBERS[device.type] // n**2))
@@ -182,9 +184,8 @@ class Noisy:
         """[S, n, n]: the noisy graphs, with what the plan's layers expect on the diagonal."""
         vectors = noisy(self.clean, flips)
         values = self.x.new_empty((len(vectors), self.entries + len(self.ends)))
-        values[:, : self.entries] = vectors.view(
-            torch.uint8
-        )  # whole numbers convert faster than truth values
+        # whole numbers convert several times faster than truth values
+        values[:, : self.entries] = vectors.view(torch.uint8)
         for i, end in enumerate(self.ends):
             values[:, self.entries + i] = end
         return values.index_select(1, self.places).view(-1, self.n, self.n)
