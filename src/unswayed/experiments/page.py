@@ -49,6 +49,11 @@ the learning rate of the student, layer norm and readout of the graph network. D
 outside the training and validation sets of Cora, seeds 0 to 2, were on screen for eight teacher settings; they decided
 nothing, but they were seen. In the best recipe the weights are trained once, under β = 0.7, and asked at every β.
 
+The attention network of the best recipe gives a node's own state a weight of its own (a residual) and no self-loop. On
+noisy rows of the validation nodes of Cora, seed 0, it was right on 0.815 of them after the same 120 steps; with residual
+and self-loop on 0.797, and as published, with the self-loop alone, on 0.757. Both were tried before it. So was a learning
+rate of 0.01 in place of 0.003: 0.804. No other setting was run to the end for it.
+
 A panel that is not shown has not been run to the end.
 
 ```{toctree}
