@@ -42,9 +42,10 @@ TESTS = [
     "src/unswayed/theory",
     "src/unswayed/votes.py",
 ]
+UNCHANGED = "src/unswayed/theory/size.py"
 COPIED = ["src", "tests", "benchmarks", "docs", "pyproject.toml"]
 NEAREST = {"binomial": "bounds", "exact": "size", "checks": "size", "noise": "regions", "regions": "size"}
-LONG = ("test_coverage.py", "test_brute_force.py", "test_exact_check.py", "test_anytime.py", "in_1e11")
+LONG = ("test_coverage.py", "test_brute_force.py", "test_exact_check.py", "in_1e11", "100000000")
 #: `&` and `|` join boolean arrays in these modules, where numpy's `*` and `+` are the same functions; everywhere else `|` joins
 #: types or sets, which cannot be added, so that these mutants would be killed by any test.
 SAME = {"core/ReplaceBinaryOperator_BitAnd_Mul", "core/ReplaceBinaryOperator_BitOr_Add"}
@@ -136,25 +137,30 @@ def trivial(root: Path, mutant: Mutant) -> bool:
         return True
 
 
-class Plugin:
-    """Stops a test that uses too much processor time, and puts first the tests that most likely fail: the module's own."""
+def phases(root: Path, module: str) -> list[list[str]]:
+    """The module's own tests, and then all others: most mutants die before the others are even collected."""
+    name = Path(module).stem
+    names = [
+        f"{folder}/test_{near}.py"
+        for near in (name, NEAREST.get(name))
+        for folder in ("tests/theory", "tests")
+    ]
+    near = [module, *(path for path in names if (root / path).exists())]
+    others = TESTS[1:] if name == "votes" else TESTS  # the theory imports no votes
+    return [near, [*others, *(f"--ignore={path}" for path in near)]]
 
-    def __init__(self, module: str) -> None:
-        name = Path(module).stem
-        self.near = (f"{module}::", f"test_{name}.py::", f"test_{NEAREST.get(name, name)}.py::")
+
+class Plugin:
+    """Stops a test that uses too much processor time, and puts the long ones last."""
 
     def pytest_collection_modifyitems(self, items) -> None:
-        def place(item) -> tuple[bool, int]:
-            far = next((i for i, part in enumerate(self.near) if part in item.nodeid), len(self.near))
-            return "100000000" in item.name, far + any(part in item.nodeid for part in LONG)
-
-        items.sort(key=place)
+        items.sort(key=lambda item: sum(part in item.nodeid for part in LONG))
 
     def pytest_runtest_logstart(self) -> None:
         signal.setitimer(signal.ITIMER_PROF, TEST_SECONDS)
 
 
-def run_tests(root: Path, module: str) -> int:
+def run_tests(root: Path, tests: list[str]) -> int:
     os.chdir(root)
     sys.path.insert(0, str(root / "src"))
     sys.dont_write_bytecode = True
@@ -168,7 +174,7 @@ def run_tests(root: Path, module: str) -> int:
     options = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
     ignore = ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
     try:
-        return int(pytest.main([*options, *ignore, *TESTS], plugins=[Plugin(module)]))
+        return int(pytest.main([*options, *ignore, *tests], plugins=[Plugin()]))
     except BaseException:
         return 99
 
@@ -179,13 +185,18 @@ def verdict(root: Path, module: str, code: str) -> str:
     original = path.read_text()
     path.write_text(code)
     try:
-        child = os.fork()
-        if child == 0:
-            os._exit(run_tests(root, module))
-        end = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        for tests in phases(root, module):
+            child = os.fork()
+            if child == 0:
+                os._exit(run_tests(root, tests))
+            end = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            if end in (-signal.SIGPROF, -signal.SIGXCPU):
+                return "endless"
+            if end != 0:
+                return "killed"
     finally:
         path.write_text(original)
-    return {0: "survived", -signal.SIGPROF: "endless", -signal.SIGXCPU: "endless"}.get(end, "killed")
+    return "survived"
 
 
 def preload() -> None:
@@ -214,8 +225,7 @@ def work(source: Path, mutants: list[Mutant], results) -> None:
         root = Path(shutil.copytree(source, Path(folder) / "copy"))
         os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(Path(folder) / "hypothesis")
         begin = time.perf_counter()
-        votes = "src/unswayed/votes.py"
-        if verdict(root, votes, (root / votes).read_text()) != "survived":
+        if verdict(root, UNCHANGED, (root / UNCHANGED).read_text()) != "survived":
             results.put((None, "the tests fail without any mutation", 0.0))
             return
         print(f"without a mutation the tests take {time.perf_counter() - begin:.0f} s", flush=True)

@@ -146,6 +146,12 @@ def test_shapes_that_do_not_fit_are_refused(change):
         dataclasses.replace(make(), **change)
 
 
+def test_a_block_without_samples_is_refused():
+    with pytest.raises(InputError, match="at least one sample"):
+        make(5, 5, value=0)
+    assert make(5, 6, value=0).samples.tolist() == [1, 1]
+
+
 def test_arrays_are_copies_and_cannot_be_written_to():
     given_blocks = np.full((1, 2, 3), 3)
     votes = Votes(given_blocks, [0], [10], NOISE, [40, 40])

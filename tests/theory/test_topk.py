@@ -92,6 +92,11 @@ def test_certainties():
     assert certified_topk_size(0.1, [0.9, 0.0], 2, Flip(0.7), 77) == 77
 
 
+def test_certainties_need_no_arithmetic(monkeypatch):
+    monkeypatch.setattr("unswayed.theory.size.decide", None)
+    assert certified_topk_size(0.25, [0.5, 0.0], 2, Flip(0.7), 1000) == 1000
+
+
 def test_arguments_broadcast():
     got = certified_topk_size(np.full((4, 3), 0.6), [0.2, 0.1], 2, Flip(0.7), [9, 0, 5])
     assert got.shape == (4, 3)

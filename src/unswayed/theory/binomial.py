@@ -15,7 +15,6 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 UNIT = 2.0**-53
-TINY = 1e-300
 #: Roundings granted to each elementary step of the point mass; the library's own functions err by far less.
 SLACK = 64
 
@@ -47,7 +46,7 @@ def _remainder(a: Floats, b: Floats, odds: Floats) -> tuple[Floats, Floats]:
                 step += 1
             ratio = np.maximum(b - step, 0.0) / (a + (step + 1)) * odds
             rest = (
-                term * ratio / np.maximum(1 - ratio, TINY)
+                term * ratio / np.maximum(1 - ratio, UNIT)
             )  # ratios fall, so a geometric series bounds the rest
             on = rest > 1e-14 * total  # NaN ends it too, and proves nothing
             if not on.all():
@@ -92,19 +91,13 @@ def _prove(start: Floats, a: Floats, b: Floats, log_level: float, upper: bool) -
 
 
 def _start(counts: Floats, d: Floats, log_level: float, upper: bool) -> Floats:
-    """scipy's quantile where it has one, else one from a crude Gaussian tail."""
-    with np.errstate(all="ignore"):
-        level = np.exp(log_level)
-        guess = (
-            special.betainccinv(counts + 1, d - counts, level)
-            if upper
-            else special.betaincinv(counts, d - counts + 1, level)
-        )
-        z = np.sqrt(-2 * log_level)
-        share = counts / d
-        width = z * np.sqrt(share * (1 - share) / d) + z * z / d
-        crude = np.minimum(share + width, (1 + share) / 2) if upper else np.maximum(share - width, share / 4)
-        return np.where((guess > 0) & (guess < 1), guess, crude)
+    """scipy's quantile where it has one, else NaN."""
+    level = np.exp(log_level)
+    if upper:
+        guess = special.betainccinv(counts + 1, d - counts, level)
+    else:
+        guess = special.betaincinv(counts, d - counts + 1, level)
+    return np.where((guess > 0) & (guess < 1), guess, np.nan)
 
 
 def _by_balls(count: int, d: int, log_level: float, upper: bool) -> float:

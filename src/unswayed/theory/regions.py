@@ -66,9 +66,9 @@ def compose(first: Floats, second: Floats) -> Floats:
 def _binomial(trials: int, p: float, q: float) -> Floats:
     """Binomial(trials, p) masses, q = 1 − p, with relative error below (13·trials + 1)·2⁻⁵³ wherever above `TINY`.
 
-    Ratios of neighbours (6 roundings each, those of p and q included) multiplied outward from the mode, over their sum.
+    Ratios of neighbours (6 roundings each, those of p and q included) multiplied outward from the mode or its neighbour, over their sum.
     """
-    mode = min(trials, int((trials + 1) * p))
+    mode = int(trials * p)
     j = np.arange(trials, dtype=np.float64)
     up = (trials - j[mode:]) / (j[mode:] + 1) * (p / q)
     down = (j[:mode] + 1) / (trials - j[:mode]) * (q / p)
