@@ -12,10 +12,6 @@ from unswayed.sampling.engines.surroundings import Surroundings
 ELEMENTS = {"cpu": 2**18, "cuda": 2**28}  # scores held at a time where they are computed one by one
 GROUP = {"cpu": 8, "cuda": 128}  # targets whose sums are one matrix product
 SPREAD = 60.0  # e^-60 is far from underflow in float32, so products of exponentials keep their precision
-BY_SIGN = {
-    "cpu": True,
-    "cuda": False,
-}  # where moderate scores go by sign; otherwise each is computed by itself
 
 
 class Attended:
@@ -34,8 +30,8 @@ class Attended:
     def fill(self, sent: Sent) -> None:
         """Take what the attached nodes of the next targets send, [B, n, ...]."""
         self.near += [tuple(t[b] for t in sent[:2]) for b in range(sent[0].shape[0])]
-        by_sign = BY_SIGN[self.nodes.device.type] and type(self.layer.module) is gnn.GATConv
-        if by_sign and len(self.near) == self.nodes.numel() and _moderate(self.near):
+        complete = len(self.near) == self.nodes.numel()
+        if complete and type(self.layer.module) is gnn.GATConv and _moderate(self.near):
             self.signs = Signs(self.layer, self.around, self.nodes, self.near)
 
     def __call__(self, drawn: Drawn, flips: Flips, targets: Sent) -> Tensor:

@@ -16,7 +16,6 @@ from unswayed.sampling.engines.layers import Sent
 from unswayed.sampling.engines.row_sums import Corrections, Flips
 from unswayed.sampling.engines.surroundings import Surroundings
 
-SORTED = {"cpu": True, "cuda": False}  # a card is fed better by the one large product of `TargetSum`
 # Clean neighbours are taken out of a sum that they are part of, so none may outweigh another node by more than e^SPREAD.
 SPREAD = 4.0
 
@@ -67,8 +66,7 @@ class SortedSum:
     @staticmethod
     def suits(layer: AttentionLayer, sent: Sent) -> bool:
         """Whether the layer's scores have this form and are so close together that nothing is lost in rounding."""
-        known = SORTED[sent[0].device.type] and type(layer.module) is gnn.GATConv
-        return known and layer.spread(sent) < SPREAD
+        return type(layer.module) is gnn.GATConv and layer.spread(sent) < SPREAD
 
     def __call__(self, flips: Flips) -> Tensor:
         """[S, T, H(C + 1)]."""
