@@ -4,13 +4,18 @@ import json
 
 import numpy as np
 import pytest
+import torch
+from torch_geometric.data import Data
 
+from unswayed.datasets import Dataset, Split
 from unswayed.errors import InputError
+from unswayed.experiments import runs
 from unswayed.experiments.page import page
 from unswayed.experiments.reproduce import chosen, prepare, publish
 from unswayed.experiments.rows import read_rows, rows_of
 from unswayed.experiments.runs import Run
 from unswayed.experiments.settings import BETAS, EXPERIMENTS, Panel, Training, panels, work
+from unswayed.models.floors import Floor
 from unswayed.theory.noise import Flip
 from unswayed.votes import Votes
 
@@ -84,14 +89,14 @@ def test_more_confidence_lowers_and_more_samples_raise_the_curve(tmp_path, cora)
 
 
 def test_publishing_writes_rows_and_curves_and_leaves_out_what_is_not_complete(tmp_path, cora):
-    runs, out, said = tmp_path / "runs", tmp_path / "out", []
-    store(runs, cora)
-    written = publish(["figure1"], recipe="faithful", seeds=2, runs=runs, out=out, say=said.append)
+    stored, out, said = tmp_path / "runs", tmp_path / "out", []
+    store(stored, cora)
+    written = publish(["figure1"], recipe="faithful", seeds=2, runs=stored, out=out, say=said.append)
     assert {path.suffix for path in written} == {".json", ".png", ".svg"}
     assert all(path.stat().st_size for path in written)
     assert len(read_rows(out / "figure1-faithful.json")) == len(BETAS)
     assert any("cora-gcn-mean-clean-transductive-1 is not complete" in words for words in said)
-    assert not (runs / "cora-gcn-mean-clean-transductive-1").exists()
+    assert not (stored / "cora-gcn-mean-clean-transductive-1").exists()
     text = page(out)
     assert "| cora | gcn-mean | clean | transductive | 1 | 0.500 ± 0.000 |" in text
     assert "-0.100 ± 0.000" in text  # the gain over the floor, negative and said so
@@ -131,3 +136,26 @@ def test_bad_settings_are_refused(tmp_path):
         list(panels("figure1", "lucky"))
     with pytest.raises(InputError, match="seeds"):
         prepare(["figure1"], recipe="best", seeds=0, runs=tmp_path)
+
+
+def test_the_teacher_and_the_floor_of_a_split_are_found_once(tmp_path, monkeypatch):
+    data = Data(x=torch.ones(8, 2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.arange(8) % 2)
+    dataset, parts = Dataset("cora", "node", 2, 2, data=data), Split(*torch.arange(6).split(2))
+    taught, floors = [], []
+
+    def soft_labels(seen, classes, *, seed, device):
+        taught.append(seed)
+        return torch.full((8, classes), 1 / classes)
+
+    def floor(dataset, parts, *, teacher, **_):
+        floors.append(teacher)
+        return Floor("mlp", torch.zeros(1), 0.5, 0.25)
+
+    monkeypatch.setattr(runs, "soft_labels", soft_labels)
+    monkeypatch.setattr(runs, "floor", floor)
+    for model, seed in (("gcn-mean", 0), ("gat", 0), ("gat", 1)):
+        run = Run(Training("cora", model, "clean", "transductive", seed), tmp_path)
+        assert run._floor(dataset, parts) == {"floor": 0.25, "floor_name": "mlp"}
+        assert run._teacher(dataset, parts).shape == (8, 2)
+    assert taught == [0, 1]
+    assert len(floors) == 2

@@ -1,6 +1,6 @@
 """Train, poll, keep: one folder a training, with its weights, what is known of it, and votes for each noise level.
 
-Needs numpy, scipy, torch and torch_geometric alone, so it runs where nothing else is installed; certifying comes later.
+What several trainings of one split share, the teacher's soft labels and the floor, is found once and kept beside them. Needs numpy, scipy, torch and torch_geometric alone, so it runs where nothing else is installed; certifying comes later.
 """
 
 import json
@@ -23,6 +23,8 @@ from unswayed.datasets import Dataset, Split, load, split
 from unswayed.experiments.settings import BETA, Training
 from unswayed.models.floors import floor
 from unswayed.models.training import fit, untrained
+from unswayed.models.training.teacher import soft_labels
+from unswayed.models.training.view import view
 from unswayed.polling import poll
 from unswayed.sampling.threat import AllPairs, Row, Threat
 from unswayed.store import VOTES
@@ -83,6 +85,7 @@ class Run:
             return model.to(self.device).eval()
         begin = time.perf_counter()
         noise = None if about.recipe == "clean" else Flip(beta=BETA)
+        teacher = self._teacher(dataset, parts) if about.recipe == "distill" else None
         model = fit(
             about.model,
             dataset,
@@ -92,15 +95,51 @@ class Run:
             protocol=about.protocol,
             seed=about.seed,
             device=self.device,
+            teacher=teacher,
         )
         spent = time.perf_counter() - begin
         say(f"{about.key}: trained in {spent:.1f} s")
         save_file(
             {name: value.contiguous() for name, value in model.state_dict().items()}, self.folder / WEIGHTS
         )
-        facts = _facts(model, dataset, parts, about, self.device)
+        facts = {**_facts(model, dataset, parts, about, self.device), **self._floor(dataset, parts)}
         self._write({**facts, "command": command, "seconds": {"train": spent}})
         return model
+
+    def _shared(self, what: str) -> Path:
+        """Where something that every training of this split and protocol shares is kept."""
+        about = self.training
+        return self.folder.parent / f"{what}-{about.dataset}-{about.protocol}-{about.seed}"
+
+    def _teacher(self, dataset: Dataset, parts: Split) -> Tensor:
+        """What the teacher says of every node it may see."""
+        from safetensors.torch import load, save
+
+        path = self._shared("teacher").with_suffix(".safetensors")
+        if not path.exists():
+            seen = view(dataset, parts, self.training.protocol).to(self.device)
+            soft = soft_labels(seen, dataset.num_classes, seed=self.training.seed, device=self.device)
+            write_atomically(path, save({"soft": soft.contiguous()}))
+        return load(path.read_bytes())["soft"].to(self.device)
+
+    def _floor(self, dataset: Dataset, parts: Split) -> dict[str, Any]:
+        """The accuracy and the name of the best structure-free model."""
+        path = self._shared("floor").with_suffix(".json")
+        if not path.exists():
+            about = self.training
+            teacher = self._teacher(dataset, parts) if dataset.task == "node" else None
+            best = floor(
+                dataset,
+                parts,
+                protocol=about.protocol,
+                seed=about.seed,
+                device=self.device,
+                teacher=teacher,
+            )
+            found = {"floor": best.accuracy, "floor_name": best.name}
+            write_atomically(path, json.dumps(found).encode())
+        known: dict[str, Any] = json.loads(path.read_text())
+        return known
 
     def _note(self, what: str, seconds: float) -> None:
         """Add to the time spent; polls that only found stored votes cost next to nothing and are not noted twice."""
@@ -119,7 +158,6 @@ def _threat(dataset: Dataset, parts: Split) -> Threat:
 
 
 def _facts(model: nn.Module, dataset: Dataset, parts: Split, about: Training, device: str) -> dict[str, Any]:
-    best = floor(dataset, parts, protocol=about.protocol, seed=about.seed, device=device)
     truth = dataset.labels[parts.test].numpy()
     return {
         **asdict(about),
@@ -128,8 +166,6 @@ def _facts(model: nn.Module, dataset: Dataset, parts: Split, about: Training, de
         "degree": _degrees(dataset, parts),
         "clean_accuracy": _share(answers(model, dataset, parts, device), truth),
         "accuracy_edgeless": _share(answers(model, dataset, parts, device, edges=False), truth),
-        "floor": best.accuracy,
-        "floor_name": best.name,
         "device": device_name(device),
         "commit": commit(),
     }
