@@ -16,7 +16,7 @@ def test_node_networks_answer_every_node_the_same_way_twice(name):
     assert torch.equal(model(x, EDGES), model(x, EDGES))
 
 
-@pytest.mark.parametrize("name", ["gin", "gcn", "mlp", "deepsets", "counts"])
+@pytest.mark.parametrize("name", ["gin", "gcn", "mlp", "deepsets", "counts", "ensemble"])
 @pytest.mark.parametrize("features", [5, 0])
 def test_graph_networks_answer_each_graph_by_itself(name, features):
     model = build(name, features, 3, task="graph")

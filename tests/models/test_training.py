@@ -12,6 +12,7 @@ from unswayed.models.training import RECIPES, fit, untrained
 from unswayed.models.training.clean import CleanSettings
 from unswayed.models.training.graphs import GraphPool, GraphSettings
 from unswayed.models.training.noisy import NoisyRows, NoisySettings
+from unswayed.models.training.together import EnsembleSettings
 from unswayed.models.training.view import view
 from unswayed.sampling.stream import Stream
 from unswayed.theory.noise import AddDelete, Flip
@@ -151,7 +152,10 @@ def test_noisy_batches_are_the_structures_of_the_all_pairs_threat(small_graphs):
 @pytest.mark.parametrize("recipe", ["clean", "noise"])
 def test_graph_recipes_learn(small_graphs, recipe):
     parts = datasets.split(small_graphs, 0)
-    settings = GraphSettings(steps=60, batch=16, check_every=20, checks=2)
+    settings = {
+        "clean": GraphSettings(steps=60, batch=16, check_every=20, checks=2),
+        "noise": EnsembleSettings(steps=60, batch=16),
+    }[recipe]
     model = fit("gin", small_graphs, parts, recipe=recipe, noise=NOISE, settings=settings)
     right = [int(model(g.x, g.edge_index).argmax()) == int(g.y) for g in small_graphs.graphs]
     assert sum(right) >= 30
@@ -167,7 +171,10 @@ def test_weights_of_every_recipe_load_back_into_what_the_recipe_trains(toy, part
         (small_graphs, "gin", "noise"),
     ]:
         some = parts if dataset is toy else datasets.split(small_graphs, 0)
-        quick = GraphSettings(steps=2, batch=4, check_every=2, checks=1)
+        quick = {
+            "clean": GraphSettings(steps=2, batch=4, check_every=2, checks=1),
+            "noise": EnsembleSettings(steps=2, batch=4),
+        }.get(recipe)
         few = quick if dataset is small_graphs else QUICK if recipe == "distill" else None
         trained = fit(name, dataset, some, recipe=recipe, noise=Flip(beta=0.7), settings=few)
         again = untrained(name, dataset, recipe, seed=5)

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from unswayed.errors import InputError
+from unswayed.models.ensembles import Ensemble
 from unswayed.models.networks import GAT, GCN, GIN, MLP, SAGE, Counts, DeepSets, GraphGCN, MeanGCN, NodeGIN
 
 _NODE: dict[str, type[nn.Module]] = {
@@ -22,6 +23,7 @@ _GRAPH: dict[str, Any] = {
     "mlp": DeepSets,
     "deepsets": DeepSets,
     "counts": Counts,
+    "ensemble": Ensemble,
 }
 NAMES = tuple(_NODE)
 
