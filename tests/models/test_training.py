@@ -11,6 +11,7 @@ from unswayed.models.floors import floors
 from unswayed.models.training import RECIPES, fit, untrained
 from unswayed.models.training.clean import CleanSettings
 from unswayed.models.training.graphs import GraphPool, GraphSettings
+from unswayed.models.training.keeping import seeded
 from unswayed.models.training.noisy import NoisyRows, NoisySettings
 from unswayed.models.training.together import EnsembleSettings
 from unswayed.models.training.view import view
@@ -206,3 +207,17 @@ def test_mistakes_are_told(toy, parts, small_graphs):
         fit("gin", small_graphs, datasets.split(small_graphs, 0), recipe="distill", noise=NOISE)
     assert isinstance(datasets.split(small_graphs, 0), Split)
     assert build("gin", 3, 2, task="graph").sizes == {}
+
+
+def test_training_leaves_threads_and_generators_as_they_were() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        state = torch.get_rng_state()
+        with seeded(3, "cpu"):
+            assert torch.get_num_threads() == 1
+            torch.rand(5)
+        assert torch.get_num_threads() == 2
+        assert torch.equal(torch.get_rng_state(), state)
+    finally:
+        torch.set_num_threads(before)

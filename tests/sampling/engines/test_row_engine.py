@@ -9,7 +9,7 @@ from torch import nn
 from torch_geometric.data import Data
 from torch_geometric.utils import coalesce, erdos_renyi_graph
 
-from unswayed.sampling.engines import choose, row_attention, row_sorted
+from unswayed.sampling.engines import choose, row_attention, row_engine, row_sorted
 from unswayed.sampling.engines.generic import GenericEngine
 from unswayed.sampling.engines.row_engine import RowEngine, RowLogits
 from unswayed.sampling.engines.row_sums import Drawn, Flips, TargetSum
@@ -119,3 +119,18 @@ def test_rows_that_lose_every_entry_send_nothing_to_attention_without_loops(
     asked = replace(question("gat-residual", 1, dtype=dtype), noise=AddDelete(p_add=0.02, p_delete=0.9))
     fast, slow = RowEngine(asked), GenericEngine(asked)
     np.testing.assert_array_equal(fast.count(0, 200), slow.count(0, 200))
+
+
+@pytest.mark.parametrize("room", [0, 3 * 30 * 100, 10**9])
+def test_what_is_kept_between_blocks_changes_no_vote(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(row_engine.KEPT, "cpu", room)
+    monkeypatch.setattr(row_engine.RowEngine, "_targets_at_once", lambda self: 2)
+    asked = question("gat", 0)
+    engine, fresh = RowEngine(asked), RowEngine(asked)
+    for start in (0, 40, 80):
+        fresh.kept.clear()
+        np.testing.assert_array_equal(engine.count(start, start + 40), fresh.count(start, start + 40))
+    np.testing.assert_array_equal(engine.count(0, 40, (3, 1)), fresh.count(0, 40, (3, 1)))
+    held = sum(len(group) for group, _ in engine.kept)
+    assert held * engine.known.around.n * engine.width <= room
+    assert (held > 0) == (room > 0)

@@ -13,11 +13,20 @@ Progress = Callable[[int, int, str], None]
 
 @contextlib.contextmanager
 def seeded(seed: int, device: str) -> Iterator[None]:
-    """Whatever torch draws inside depends on the seed alone, and the caller's generators are left as they were."""
+    """Whatever torch draws inside depends on the seed alone, and the caller's generators are left as they were.
+
+    One thread: sums over edges come out the same on any number of cores, and on a busy machine two threads that wait for
+    each other were five times slower than one.
+    """
     devices = [torch.device(device).index or 0] if torch.device(device).type == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
-        torch.manual_seed(seed)
-        yield
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with torch.random.fork_rng(devices=devices):
+            torch.manual_seed(seed)
+            yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def accuracy(logits: Tensor, labels: Tensor) -> float:

@@ -29,12 +29,14 @@ IntArray = npt.NDArray[np.int64]
 FirstSum = CommonSum | SortedSum | TargetSum
 
 # Numbers held at a time: noise of a span of samples (bits), payloads of a chunk of targets, the states of attached nodes
-# from which they are made, and the noise of a chunk of samples as floats. Caches decide on a CPU, memory on a card.
+# from which they are made, and the noise of a chunk of samples as floats. Caches decide on a CPU, memory on a card. KEPT:
+# payloads that stay for the next block of samples.
 SPAN = {"cpu": 2**26, "cuda": 2**33}
 PAYLOAD = {"cpu": 2**24, "cuda": 2**31}
 NEAR = {"cpu": 2**20, "cuda": 2**29}
 FLOATS = {"cpu": 2**21, "cuda": 2**30}
 OWN = {"cpu": 2**20, "cuda": 2**30}
+KEPT = {"cpu": 2**26, "cuda": 2**32}
 WILD = 8.0  # a clean neighbour that flips is subtracted again: what is left may be e^WILD times smaller
 
 
@@ -77,6 +79,7 @@ class RowEngine:
             around = Surroundings.of(threat.graph.edge_index, threat.graph.num_nodes, kind, self.device)
             self.known = Prepared(plan, around, x)
         self.nodes = threat.nodes.to(self.device)
+        self.kept: dict[tuple[tuple[int, ...], bool], RowLogits] = {}
         self.coupling = "coupled" if self._scores_are_wild() else coupling(plan)
         with self.classifier.evaluation(), torch.no_grad():
             self.classes, self.width = self._sizes(self.nodes[:1])
@@ -127,7 +130,7 @@ class RowEngine:
 
     def _answer_group(self, start: int, stop: int, group: tuple[int, ...], on: Cores) -> Tensor:
         drawn = self._draw(start, stop, self.question.key_of(group[0]), on)
-        return self._asker(self.nodes[list(group)], drawn.alike)(drawn)
+        return self._asker(group, drawn.alike)(drawn)
 
     def _draw(self, low: int, high: int, key: int | None, on: Cores) -> Drawn:
         question, n = self.question, self.known.around.n
@@ -148,9 +151,9 @@ class RowEngine:
         """Add the votes of all that was drawn, a chunk of targets and of samples at a time."""
         size = self._targets_at_once()
         for begin in range(0, len(asked), size):
-            nodes = self.nodes[list(asked[begin : begin + size])]
-            ask = self._asker(nodes, drawn.alike)
-            labels = on.map(partial(self._votes, ask), self._parts(drawn, len(nodes)))
+            group = asked[begin : begin + size]
+            ask = self._asker(group, drawn.alike)
+            labels = on.map(partial(self._votes, ask), self._parts(drawn, len(group)))
             counts[begin : begin + size] += count_labels(torch.cat(labels), self.classes)
 
     def _votes(self, ask: Callable[[Drawn], Tensor], drawn: Drawn) -> Tensor:
@@ -169,11 +172,18 @@ class RowEngine:
         for begin in range(0, len(drawn.from_zero), size):
             yield drawn.part(begin, begin + size)
 
-    def _asker(self, nodes: Tensor, alike: bool) -> Callable[[Drawn], Tensor]:
-        """A function from noise to the logits [S, T, C] of these targets."""
+    def _asker(self, group: tuple[int, ...], alike: bool) -> Callable[[Drawn], Tensor]:
+        """A function from noise to the logits [S, T, C] of these targets; kept for the next block where there is room."""
+        nodes = self.nodes[list(group)]
         if self.coupling == "coupled":
             return lambda drawn: self._replaced(nodes, drawn)
-        return RowLogits(self.known, nodes, alike, self.coupling == "relu")
+        if (group, alike) in self.kept:
+            return self.kept[group, alike]
+        ask = RowLogits(self.known, nodes, alike, self.coupling == "relu")
+        held = sum(len(others) for others, _ in self.kept) + len(group)
+        if held * self.known.around.n * self.width <= KEPT[self.device.type]:
+            self.kept[group, alike] = ask
+        return ask
 
     def _replaced(self, nodes: Tensor, drawn: Drawn) -> Tensor:
         """Any coupled layer, any activation: the states of attached nodes anew for every sample."""
