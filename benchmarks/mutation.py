@@ -44,7 +44,14 @@ TESTS = [
 ]
 UNCHANGED = "src/unswayed/theory/size.py"
 COPIED = ["src", "tests", "benchmarks", "docs", "pyproject.toml"]
-NEAREST = {"binomial": "bounds", "exact": "size", "checks": "size", "noise": "regions", "regions": "size"}
+NEAREST = {
+    "binomial": "bounds",
+    "exact": "size",
+    "checks": "size",
+    "noise": "regions",
+    "regions": "size",
+    "bounds": "ranking",
+}
 LONG = ("test_coverage.py", "test_brute_force.py", "test_exact_check.py", "in_1e11", "100000000")
 #: `&` and `|` join boolean arrays in these modules, where numpy's `*` and `+` are the same functions; everywhere else `|` joins
 #: types or sets, which cannot be added, so that these mutants would be killed by any test.
@@ -145,7 +152,7 @@ def phases(root: Path, module: str) -> list[list[str]]:
         for near in (name, NEAREST.get(name))
         for folder in ("tests/theory", "tests")
     ]
-    near = [module, *(path for path in names if (root / path).exists())]
+    near = [path for path in names if (root / path).exists()]
     others = TESTS[1:] if name == "votes" else TESTS  # the theory imports no votes
     return [near, [*others, *(f"--ignore={path}" for path in near)]]
 

@@ -146,6 +146,30 @@ def test_shapes_that_do_not_fit_are_refused(change):
         dataclasses.replace(make(), **change)
 
 
+def test_whole_floats_are_counts_as_long_as_they_can_be_told_apart():
+    assert Votes.from_counts([[2.0**52, 1]], NOISE, 4, samples=2**60).counts[0, 0] == 2**52
+    with pytest.raises(InputError, match="whole"):
+        Votes.from_counts([[2.0**53, 1]], NOISE, 4, samples=2**60)
+
+
+def test_one_number_stands_for_all_targets():
+    votes = Votes(np.zeros((1, 3, 2)), [0], [10], NOISE, [7], ones=2)
+    assert votes.entries.tolist() == [7, 7, 7]
+    assert votes.ones.tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize("change", [{"starts": [0]}, {"stops": [10]}, {"targets": [0]}])
+def test_too_few_numbers_are_refused_as_too_many_are(change):
+    with pytest.raises(InputError):
+        dataclasses.replace(make() + make(10, 30), **change)
+
+
+def test_a_block_has_room_for_its_samples_and_no_more():
+    assert make(10, 19, value=3).no_answer.tolist() == [0, 0]
+    with pytest.raises(InputError, match="more votes than samples"):
+        make(10, 21, value=4)
+
+
 def test_a_block_without_samples_is_refused():
     with pytest.raises(InputError, match="at least one sample"):
         make(5, 5, value=0)
@@ -233,7 +257,7 @@ def test_missing_files_and_failing_disks_are_told_apart(tmp_path):
         Votes.load(tmp_path / "absent.npz")
     with pytest.raises(WorldError, match="could not be written"):
         make().save(tmp_path / "absent" / "votes.npz")
-    with pytest.raises(UnswayedError):
+    with pytest.raises(UnswayedError, match="Is a directory"):
         Votes.load(tmp_path)
 
 
@@ -241,3 +265,4 @@ def test_repr_says_what_is_inside():
     assert repr(make()) == f"Votes(2 targets, 3 classes, 10 samples, {NOISE})"
     uneven = Votes([[[3, 4], [0, 0]]], [0], [10], NOISE, [5, 5], polled=[[True, False]])
     assert "0 to 10 samples" in repr(uneven)
+    assert "0 targets, 2 classes, 0 samples" in repr(Votes(np.zeros((1, 0, 2)), [0], [5], NOISE, []))

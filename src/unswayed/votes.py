@@ -183,12 +183,9 @@ class Votes:
         return int(self.blocks.shape[1])
 
     def __repr__(self) -> str:
-        drawn = self.samples
-        span = (
-            f"{drawn.min()}"
-            if not drawn.size or drawn.min() == drawn.max()
-            else f"{drawn.min()} to {drawn.max()}"
-        )
+        drawn = self.samples.tolist()
+        ends = sorted({min(drawn, default=0), max(drawn, default=0)})
+        span = " to ".join(str(end) for end in ends)
         return f"Votes({len(self)} targets, {self.classes} classes, {span} samples, {self.noise})"
 
     def __eq__(self, other: object) -> bool:

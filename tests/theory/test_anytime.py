@@ -33,6 +33,16 @@ def test_stated_error_covers_the_truth():
                 assert abs(truth - flint.arb(float(value[i]))) <= flint.arb(float(error[i]))
 
 
+def test_every_term_is_granted_its_roundings():
+    x = np.array([0.0, 1, 16, 900, 1000])
+    y, p = 1000 - x, np.array([0.3, 0.001, 0.9, 0.5, 0.999])
+    _, error = anytime.log_martingale(x, y, p, 1 - p)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = [np.nan_to_num(np.abs(n * np.log(n / (1000 * at)))) for n, at in ((x, p), (y, 1 - p))]
+    sizes = sum(logs) + np.abs(x - 1000 * p) + np.abs(y - 1000 * (1 - p))
+    assert (error >= 0.999 * 64 * 2.0**-53 * (sizes + 64)).all()
+
+
 def test_no_path_of_any_length_leaves_the_interval_too_often():
     """Exactly, by dynamic programming over all paths of 200 samples: the truth is ever excluded with probability ≤ level."""
     level, horizon, truths = 0.05, 200, np.array([[0.5], [0.9], [0.02]])

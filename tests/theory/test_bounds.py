@@ -67,6 +67,16 @@ def test_stated_error_of_the_tail_covers_the_truth():
                 assert abs(truth - flint.arb(float(log_tail))) <= flint.arb(float(slack))
 
 
+def test_every_term_of_the_tail_is_granted_its_roundings():
+    a, p = np.array([1.0, 16, 900, 999, 500]), np.array([0.0002, 0.01, 0.85, 0.9, 0.4])
+    b, mean = 1000 - a, 1000 * p
+    _, error, _ = binomial.log_tail(a, b, p, 1 - p)
+    _, terms = binomial._remainder(a, b, p / (1 - p))
+    logs = np.abs(a * np.log(a / mean)) + np.abs(b * np.log(b / (1000 - mean)))
+    assert (terms > 7).all()
+    assert (error >= 2.0**-53 * (0.999 * 64 * (logs + 2 * np.abs(a - mean) + 32) + 8 * terms)).all()
+
+
 def test_excess_over_stirling_is_exact_on_both_sides_of_its_series():
     z = np.r_[0.1, 0.2, 1.0, 2.0, 14.9:18.1:0.1, 100.0, 1e8]
     with flint.ctx.workprec(256):
@@ -116,6 +126,12 @@ def test_two_classes_leave_the_rest():
     assert (got.p_rest == 1 - got.p_top).all()
 
 
+def test_two_classes_leave_the_rest_rounded_up_where_less_than_half_is_proved():
+    got = bound_votes([[52, 48], [505, 495]], [100, 1000], 0.01)
+    assert (got.p_top < 0.5).all()
+    assert (got.p_rest == np.nextafter(1 - got.p_top, 1)).all()
+
+
 def test_no_answer_is_an_outcome_that_is_never_the_label():
     got = bound_votes([[300, 50, 50]], 1000, 0.01)
     assert got.label.tolist() == [0]
@@ -160,6 +176,15 @@ def test_ceiling_uses_the_level_of_the_bounds():
     best = bound_votes([[2000, 0, 0]], 2000, 0.01)
     expected = certified_size(best.p_top, best.p_rest, asymmetric, cap=1000)
     assert ceiling(asymmetric, 2000, 0.01, classes=3) == expected[0]
+
+
+@pytest.mark.parametrize("classes", [2, 3, 7])
+def test_ceiling_is_the_size_of_unanimous_votes(classes):
+    for samples in range(100, 4000, 97):
+        best = bound_votes([[0] * (classes - 1) + [samples]], samples, 0.001)
+        expected = certified_size(best.p_top, best.p_rest, Flip(0.6), cap=10**6)
+        assert ceiling(Flip(0.6), samples, 0.001, classes) == expected[0]
+    assert ceiling(Flip(0.5), 100, 0.001, classes) == 10**6
 
 
 def test_ceiling_of_one_kind_of_change_and_of_targets_that_lack_one():

@@ -78,6 +78,24 @@ def test_tight_spends_alpha_as_documented():
     assert pair.p_rest[0] == 1 - pair.p_top[0]
 
 
+@pytest.mark.parametrize("family_size", [1, 7, 1000])
+def test_tight_tests_each_of_a_family_at_its_share_of_a_tenth(family_size):
+    top, level = np.arange(55, 95), Fraction(0.05) / 10 / family_size
+    votes = np.column_stack([top, 100 - top, np.zeros_like(top)])
+    got = bound_votes(votes, 100, 0.05, "tight", family_size)
+    sure = [exact_p_value(x, 100 - x) <= level for x in top.tolist()]
+    assert 0 < sum(sure) < len(sure)
+    assert abs((got.p_top > 0).sum() - sum(sure)) <= 1  # Pr(a tie) is bounded, not computed
+    assert not (got.p_top > 0)[~np.array(sure)].any()
+
+
+def test_levels_that_are_missed_by_one_rounding_prove_nothing():
+    """x votes to none have p-value 2^(1−x) for odd x; the next smaller level is not reached."""
+    for x in range(3, 990, 2):
+        assert not leads(np.array([x]), np.array([0]), float(np.nextafter(2.0 ** (1 - x), 0)))[0]
+        assert leads(np.array([x]), np.array([0]), 2.0 ** (1 - x) * (1 + 1e-9))[0]
+
+
 def test_tight_is_tighter_than_strict_and_than_the_published_bounds():
     votes = [[9990, 5, 5, 0, 0, 0, 0], [9000, 500, 300, 100, 100, 0, 0], [10_000, 0, 0, 0, 0, 0, 0]]
     tight, strict, paper = (

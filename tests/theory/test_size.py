@@ -8,6 +8,8 @@ import pytest
 from unswayed.errors import InputError
 from unswayed.theory import AddDelete, Flip, certified_size, exact, grid, is_certified, size, worst_case
 from unswayed.theory.exact import exact_worst_case
+from unswayed.theory.regions import rounding
+from unswayed.theory.size import search
 
 BETA = Flip(0.7)
 
@@ -140,6 +142,53 @@ def test_floats_are_trusted_only_within_their_error(monkeypatch):
     assert asked == [(threshold, 1 - threshold)]
 
 
+@pytest.mark.parametrize("company", [[], [0.4]])
+def test_every_gap_below_the_stated_error_is_settled_exactly(monkeypatch, company):
+    """Beside a label that has less than half, too: then both ways of adding up are in use."""
+    noise, k = Flip(0.7), 5
+    low, high = 0.5, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        kept, lost = worst_case(middle, (1 - middle) / 2, noise, deletes=k)
+        low, high = (low, middle) if kept > lost else (middle, high)
+    p_top = np.array([low + step * 1e-15 for step in range(-150, 150)])
+    asked = set()
+    monkeypatch.setattr(size, "decide", lambda top, *rest: asked.add(top) or True)
+    size.certify_pairs(np.r_[p_top, company], np.r_[(1 - p_top) / 2, [0.1] * len(company)], noise, 0, k)
+    bound = 3 * 8 * Fraction(rounding(k + 1))
+    close = 0
+    for p in p_top.tolist():
+        a, b = exact_worst_case(Fraction(p), Fraction((1 - p) / 2), noise, deletes=k)
+        close += abs(a - b) <= bound
+        assert abs(a - b) > bound or p in asked
+    assert 50 < close < 250
+
+
+def test_the_search_never_asks_far_beyond_the_answer():
+    """Exact arithmetic on k entries costs far more than k."""
+    for answer in (0, 1, 5, 37, 1000):
+        asked = []
+        found = search(
+            1, 10**6, lambda index, k, asked=asked, answer=answer: asked.append(k) or np.full(1, k <= answer)
+        )
+        assert found.tolist() == [answer]
+        assert max(asked) <= 2 * answer + 1
+        assert len(asked) <= 2 * max(answer, 1).bit_length() + 1
+
+
+def test_only_what_was_asked_about_is_answered():
+    got = is_certified([0.9, 0.6, 1.0, 0.9], [0.05, 0.7, 0.0, 0.05], BETA, deletes=[1, 1, 1, 40])
+    assert got.tolist() == [True, False, True, False]
+    assert is_certified([0.5, 0.6], [0.5, 0.3], BETA).tolist() == [False, True]
+
+
+def test_no_attack_leaves_the_bounds_as_they_are():
+    for p_top, p_rest in [(0.9, 0.1), (0.3, 0.2)]:
+        assert [float(p) for p in worst_case(p_top, p_rest, BETA)] == pytest.approx(
+            [p_top, p_rest], rel=1e-15
+        )
+
+
 def test_interior_splits_count():
     """For this noise a mixture of one addition and many deletions is worse than either alone."""
     noise = AddDelete(0.2, 0.45)
@@ -167,10 +216,10 @@ def test_only_attacks_that_exist_count():
 @pytest.mark.parametrize("noise", [Flip(0.7), AddDelete(0.05, 0.4), AddDelete(0.7, 0.8), AddDelete(0.5, 0.5)])
 def test_grid_agrees_with_single_attacks(noise):
     p_top, p_rest = np.array([[0.6, 0.9, 0.99, 0.5]]), np.array([[0.1, 0.1, 0.001, 0.5]])
-    cells = grid(p_top, p_rest, noise, adds=4, deletes=6)
-    assert cells.shape == (1, 4, 5, 7)
-    for a in range(5):
-        for d in range(7):
+    cells = grid(p_top, p_rest, noise, adds=3, deletes=5)
+    assert cells.shape == (1, 4, 4, 6)
+    for a in range(4):
+        for d in range(6):
             assert (cells[..., a, d] == is_certified(p_top, p_rest, noise, adds=a, deletes=d)).all()
 
 

@@ -112,6 +112,18 @@ def test_bad_input_is_refused(k, others):
         certified_topk_size(0.5, others, k, Flip(0.7), 9)
 
 
+def test_rivals_share_what_the_label_leaves():
+    for label in (0.3, 0.7):
+        sums = _rival_sums(np.array([label]), np.array([[0.6, 0.6]]), 2)
+        assert 1 - Fraction(label) <= Fraction(sums[0, 1]) <= np.nextafter(1 - label, 1)
+
+
+def test_the_last_axis_counts_the_rivals():
+    one = certified_topk_size(0.5, [0.3, 0.125, 0.0625], 2, Flip(0.7), 9)
+    assert certified_topk_size([0.5], [[0.3, 0.125, 0.0625]], 2, Flip(0.7), 9) == [one]
+    assert 0 <= one < 9
+
+
 def test_sums_of_rivals_are_rounded_up():
     draw = np.random.default_rng(0)
     others = draw.random((500, 5)) ** 3 / 8

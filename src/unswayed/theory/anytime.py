@@ -19,8 +19,7 @@ PRIOR = 0.1
 
 def _stirling(x: Floats, a: float) -> Floats:
     """(x+a−½) log(x+a) − x log x, without cancellation."""
-    near = np.where(x > 0, x * np.log1p(a / np.maximum(x, 1.0)), 0.0)
-    return np.asarray(near + (a - 0.5) * np.log(x + a))
+    return np.asarray(x * np.log1p(a / np.maximum(x, 1.0)) + (a - 0.5) * np.log(x + a))
 
 
 def _evidence(x: Floats, y: Floats) -> Floats:
@@ -49,8 +48,8 @@ def _limit(hits: Ints, samples: Ints, log_level: float, upper: bool) -> Floats:
     logit = special.logit(share) - 8 / np.sqrt(t * share * (1 - share))
     best = np.full_like(x, 1.0 if upper else 0.0)
     for _ in range(24):  # Newton's steps on a convex function: from the second on they come from one side
-        near = np.nextafter(special.expit(-logit), 2.0) if upper else np.nextafter(special.expit(logit), -1.0)
-        limit = np.clip(near, TINY, 1 - UNIT)
+        near, outward = (special.expit(-logit), np.inf) if upper else (special.expit(logit), -np.inf)
+        limit = np.nextafter(near, outward).clip(TINY, 1 - UNIT)
         p, q = (1 - limit, limit) if upper else (limit, 1 - limit)
         value, error = log_martingale(a, b, p, q)
         proved = (value - error >= -log_level) & (a > t * p)

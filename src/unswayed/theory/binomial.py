@@ -47,8 +47,8 @@ def _remainder(a: Floats, b: Floats, odds: Floats) -> tuple[Floats, Floats]:
             ratio = np.maximum(b - step, 0.0) / (a + (step + 1)) * odds
             rest = (
                 term * ratio / np.maximum(1 - ratio, UNIT)
-            )  # ratios fall, so a geometric series bounds the rest
-            on = rest > 1e-14 * total  # NaN ends it too, and proves nothing
+            )  # ratios fall: a geometric series bounds what is left
+            on = rest > 1e-12 * total  # NaN ends it too, and proves nothing
             if not on.all():
                 result[left[~on]], steps[left[~on]] = (total + rest)[~on], step
                 left, total, term, a, b, odds = left[on], total[on], term[on], a[on], b[on], odds[on]
@@ -82,11 +82,11 @@ def _prove(start: Floats, a: Floats, b: Floats, log_level: float, upper: bool) -
             break
         move = (
             log_level - 2 * error - tail
-        ) / slope  # Newton's step for p: the tail is log-concave, so none goes too far
+        ) / slope  # Newton's: none goes too far, for the tail is log-concave
         if upper:
-            limit = np.minimum(np.nextafter(limit - move, 1.0), (1 + limit) / 2).clip(max=1 - UNIT)
+            limit = np.minimum(np.nextafter(limit - move, np.inf), (1 + limit) / 2).clip(max=1 - UNIT)
         else:
-            limit = np.maximum(np.nextafter(limit + move, 0.0), limit / 2)
+            limit = np.maximum(np.nextafter(limit + move, -np.inf), limit / 2)
     return best
 
 
@@ -104,7 +104,8 @@ def _by_balls(count: int, d: int, log_level: float, upper: bool) -> float:
     """The limit by bisection in ball arithmetic: slow, always proved."""
     import flint  # loaded only where float64 proves nothing
 
-    low, high = (count / d, 1.0) if upper else (0.0, count / d)
+    share = count / d
+    low, high = (share, 1.0) if upper else (0.0, share)
     with flint.ctx.workprec(256):
         level = flint.arb(log_level).exp()
         for _ in range(80):

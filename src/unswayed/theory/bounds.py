@@ -107,7 +107,7 @@ def bound_votes(
         p_top, p_rest = lower_limit(top, d, alpha, share), upper_limit(runner_up, d, alpha, share)
     if classes < 3 and method != "paper":
         p_rest = np.ones_like(p_top)
-    complement = np.where(p_top >= 0.5, 1 - p_top, np.nextafter(1 - p_top, 2.0)).clip(max=1.0)
+    complement = np.where(p_top >= 0.5, 1 - p_top, np.nextafter(1 - p_top, np.inf)).clip(max=1.0)
     p_rest = np.minimum(p_rest, complement)
     if method == "tight":
         sure = leads(top, runner_up, alpha, 10 * family_size)

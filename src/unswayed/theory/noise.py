@@ -59,12 +59,12 @@ class Flip:
     @property
     def p_add(self) -> float:
         """Probability that a 0 becomes 1."""
-        return self.thresholds[0] / WORD
+        return 1 - self.beta
 
     @property
     def p_delete(self) -> float:
         """Probability that a 1 becomes 0."""
-        return self.thresholds[1] / WORD
+        return 1 - self.beta
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description that `noise_from_dict` turns back into an equal noise."""

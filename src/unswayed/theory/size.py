@@ -55,14 +55,16 @@ def certify_pairs(top: Floats, rest: Floats, law: Law, adds: int, deletes: int, 
     error = 8 * regions.error
     b = regions.bottom.fill(rest)
     major = top >= 0.5
-    if major.all():
-        gap, margin = times * (1 - regions.bottom.fill(1 - top)) - b, np.asarray(3 * times * error)
-    else:
-        a = np.where(major, 1 - regions.bottom.fill(1 - top), regions.top.fill(top))
-        scale = np.where(major, 2.0, regions.top.scale(top))
-        gap, margin = times * a - b, error * (times * scale + b) + TINY
+    a, scale = (
+        1 - regions.bottom.fill(1 - top),
+        np.full_like(top, 3.0),
+    )  # no sum of the terms of a `fill` exceeds 3
+    if not major.all():
+        a = np.where(major, a, regions.top.fill(top))
+        scale = np.where(major, scale, regions.top.scale(top))
+    gap, margin = times * a - b, error * (times * scale + b) + TINY
     certified = gap > margin
-    unsure = (np.abs(gap) <= margin) | (np.minimum(rest, np.minimum(top, 1 - top)) < SMALL)
+    unsure = (np.abs(gap) <= margin) | (np.minimum(rest, top) < SMALL)
     for i in np.flatnonzero(unsure):
         certified[i] = decide(float(top[i]), float(rest[i]), law, adds, deletes, times)
     return np.asarray(certified)
@@ -89,8 +91,7 @@ def is_certified(
     top, rest = _pair(p_top, p_rest)
     top, rest, a, d = fit(top, rest, check_counts(adds, "adds"), check_counts(deletes, "deletes"))
     hopeless, free = _easy(top, rest, noise)
-    result = np.array(free | (~hopeless & (a + d == 0)))
-    left = ~hopeless & ~result
+    result, left = np.array(free), ~(hopeless | free)
     for each_a, each_d in np.unique(np.stack([a[left], d[left]], axis=1), axis=0).tolist():
         here = left & (a == each_a) & (d == each_d)
         result[here] = certify_pairs(top[here], np.minimum(rest[here], 1 - top[here]), noise, each_a, each_d)
@@ -175,8 +176,8 @@ def certified_size(
     top, rest, caps = fit(top, rest, check_counts(cap, "cap"))
     known = check_ones(ones, top.shape, caps)
     hopeless, free = _easy(top, rest, noise)
-    size = np.where(hopeless, -1, np.where(free, caps, 0)).astype(np.int64)
-    left, major = ~hopeless & ~free, top >= 0.5
+    size = np.where(hopeless, -1, caps)
+    left, major = ~(hopeless | free), top >= 0.5
     for group in (left & major, left & ~major):
         if group.any():
             t = top[group]

@@ -19,7 +19,7 @@ def _rival_sums(label: Floats, others: Floats, k: int) -> Floats:
     """s_1 … s_k along the last axis: sums of the smallest of the k largest bounds, rounded up, at most 1 − p_label."""
     largest = -np.sort(-others, axis=-1)[..., :k]
     sums = np.cumsum(largest[..., ::-1], axis=-1) * (1 + k * 2.0**-51)
-    left = np.where(label >= 0.5, 1 - label, np.nextafter(1 - label, 2.0))
+    left = np.where(label >= 0.5, 1 - label, np.nextafter(1 - label, np.inf))
     return np.asarray(np.minimum(sums, left[..., None]).clip(max=1.0))
 
 
