@@ -1,6 +1,7 @@
 """Mutation testing: change the theory or the votes a little, and see whether the fast tests notice.
 
-    python benchmarks/mutation.py --mutants 500 --seed 0 --journal mutation.jsonl --out docs/results/benchmarks/mutation.json
+    python benchmarks/mutation.py --mutants 500 --seed 0 --journal mutation.jsonl \\
+        --out docs/results/benchmarks/mutation.json --page docs/results/mutation.md
 
 Mutants come from cosmic-ray's operators, all of them. Each is ranked by a hash of the seed, its operator and the line it
 changes, and the first 500 are tested: the sample is fixed by the seed alone, and a line that is edited changes only its own
@@ -14,9 +15,6 @@ that the mutant loops does it count as killed.
 """
 
 import argparse
-import ast
-import contextlib
-import difflib
 import hashlib
 import json
 import multiprocessing
@@ -24,14 +22,16 @@ import os
 import resource
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
 import tomllib
 from collections import Counter
-from dataclasses import asdict, dataclass
-from functools import lru_cache
+from dataclasses import asdict
 from pathlib import Path
+
+from mutation_mutants import Mutant, change, modules, mutated, sample
 
 ROOT = Path(__file__).resolve().parents[1]
 REASONS = Path(__file__).with_name("mutation_reasons.toml")
@@ -53,95 +53,7 @@ NEAREST = {
     "bounds": "ranking",
 }
 LONG = ("test_coverage.py", "test_brute_force.py", "test_exact_check.py", "in_1e11", "100000000")
-#: `&` and `|` join boolean arrays in these modules, where numpy's `*` and `+` are the same functions; everywhere else `|` joins
-#: types or sets, which cannot be added, so that these mutants would be killed by any test.
-SAME = {"core/ReplaceBinaryOperator_BitAnd_Mul", "core/ReplaceBinaryOperator_BitOr_Add"}
 TEST_SECONDS, ALL_SECONDS = 30, 200  # of processor time, for any one test and for all of them
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """One change by one operator; `line` is where it starts."""
-
-    module: str
-    operator: str
-    occurrence: int
-    line: int
-    key: str
-
-
-def modules(root: Path) -> list[Path]:
-    return [*sorted((root / "src/unswayed/theory").glob("*.py")), root / "src/unswayed/votes.py"]
-
-
-def all_mutants(root: Path, seed: int) -> list[Mutant]:
-    """Every mutation cosmic-ray knows, in the seed's order."""
-    from cosmic_ray.commands.init import init
-    from cosmic_ray.work_db import WorkDB
-
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        contextlib.closing(WorkDB(f"{folder}/work.sqlite", WorkDB.Mode.create)) as work,
-    ):
-        init(modules(root), work, {})
-        found = [spec for item in work.work_items for spec in item.mutations]
-    found.sort(key=lambda spec: (spec.module_path, spec.operator_name, spec.occurrence))
-    texts = {path: path.read_text().splitlines() for path in modules(root)}
-    seen: Counter[tuple[str, str, str, int]] = Counter()
-    mutants = []
-    for spec in found:
-        line, column = spec.start_pos
-        text = texts[spec.module_path][line - 1]
-        module = str(spec.module_path.relative_to(root))
-        place = (module, spec.operator_name, text.strip(), column - len(text) + len(text.lstrip()))
-        key = hashlib.sha256(repr((seed, *place, seen[place])).encode()).hexdigest()[:16]
-        seen[place] += 1
-        mutants.append(Mutant(module, spec.operator_name, spec.occurrence, line, key))
-    return sorted(mutants, key=lambda mutant: mutant.key)
-
-
-def mutated(root: Path, mutant: Mutant) -> str | None:
-    from cosmic_ray.mutating import mutate_code
-    from cosmic_ray.plugins import get_operator
-
-    text = (root / mutant.module).read_text()
-    return mutate_code(text, get_operator(mutant.operator)(), mutant.occurrence)
-
-
-class Bare(ast.NodeTransformer):
-    """Drops annotations."""
-
-    def visit_arg(self, node):
-        node.annotation = None
-        return node
-
-    def visit_AnnAssign(self, node):
-        node.annotation = ast.Constant(None)
-        return self.generic_visit(node)
-
-    def visit_FunctionDef(self, node):
-        node.returns = None
-        return self.generic_visit(node)
-
-
-@lru_cache(maxsize=64)
-def bare(text: str) -> str:
-    return ast.dump(Bare().visit(ast.parse(text)))
-
-
-def trivial(root: Path, mutant: Mutant) -> bool:
-    """Whether testing it says nothing of the tests; nearly all of these would count as killed if they were tested.
-
-    Text that is not Python, and `int + None` in an annotation, end the import whatever the tests are; where an annotation
-    still evaluates, or only the layout of the text changed, or the operators are the same function, the program is the same.
-    """
-    text = mutated(root, mutant)
-    try:
-        return (
-            mutant.operator in SAME or text is None or bare((root / mutant.module).read_text()) == bare(text)
-        )
-    except SyntaxError:
-        return True
 
 
 def phases(root: Path, module: str) -> list[list[str]]:
@@ -242,13 +154,6 @@ def work(source: Path, mutants: list[Mutant], results) -> None:
             results.put((mutant, end, time.perf_counter() - begin))
 
 
-def change(root: Path, mutant: Mutant) -> tuple[str, str]:
-    """The changed lines before and after, without indentation."""
-    before, after = (root / mutant.module).read_text(), mutated(root, mutant)
-    lines = list(difflib.ndiff(before.splitlines(), after.splitlines()))
-    return tuple(" ".join(line[2:].strip() for line in lines if line[0] == mark) for mark in "-+")
-
-
 def digest(root: Path) -> str:
     """Names the code and the tests together: verdicts of others do not count."""
     files = [
@@ -258,18 +163,6 @@ def digest(root: Path) -> str:
     ]
     files += [root / "tests/test_votes.py", root / "tests/test_certificates.py"]
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()[:16]
-
-
-def sample(root: Path, seed: int, size: int) -> tuple[list[Mutant], int, int]:
-    """The first `size` mutants that say something, how many there are in all, and how many were passed over."""
-    everything = all_mutants(root, seed)
-    chosen: list[Mutant] = []
-    for passed, mutant in enumerate(everything):
-        if len(chosen) == size:
-            return chosen, len(everything), passed - size
-        if not trivial(root, mutant):
-            chosen.append(mutant)
-    return chosen, len(everything), len(everything) - len(chosen)
 
 
 def test_all(root: Path, mutants: list[Mutant], workers: int):
@@ -325,6 +218,33 @@ def summary(root: Path, mutants: list[Mutant], ends: dict[str, str]) -> dict:
     }
 
 
+def page(found: dict, commit: str) -> str:
+    """The record in words."""
+    ends, kinds = found["ends"], found["not_killed"]
+    lines = [
+        "---\norphan: true\n---\n\n# Would the tests notice?\n",
+        f"`python benchmarks/mutation.py --mutants {found['tested']} --seed {found['seed']}` at commit {commit}: of the "
+        f"{found['population']:,} ways in which cosmic-ray would change one operator, number, comparison or keyword of `theory/` "
+        f"and `votes.py`, {found['tested']} drawn by the seed were tried against the fast tests, one at a time. "
+        f"{found['passed_over']} drawn before them were passed over, because they change annotations or layout only, are no "
+        "Python, or exchange `&` for `*` or `|` for `+` between truth values. Rows: "
+        "[benchmarks/mutation.json](benchmarks/mutation.json).\n",
+        f"{ends['killed']} were killed, {kinds.get('loops', 0)} never end: {found['killed_share']:.1%} noticed. Of the others, "
+        f"{kinds.get('equivalent', 0)} change no answer, {kinds.get('cautious', 0)} change how much is granted to rounding, or how "
+        f"soon a search stops, by less than its margin, and {kinds.get('untested', 0)} could be noticed but are not.\n",
+        "| module | killed | endless | survived |\n|---|---|---|---|",
+    ]
+    for name, counts in found["modules"].items():
+        row = " | ".join(str(counts.get(end, 0)) for end in ("killed", "endless", "survived"))
+        lines.append(f"| `{name.removeprefix('src/unswayed/')}` | {row} |")
+    lines.append("\n## Those that no test killed\n")
+    for each in found["mutants_not_killed"]:
+        place = f"{each['module'].removeprefix('src/unswayed/')}:{each['line']}"
+        lines.append(f"- `{place}`, {each['end']}, {each['kind']}: {each['why']}\n")
+        lines.append(f"  ```diff\n  - {each['was']}\n  + {each['now']}\n  ```\n")
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -335,6 +255,7 @@ def main() -> None:
     parser.add_argument("--journal", type=Path, help="verdicts, kept as they come and read again")
     parser.add_argument("--survivors", action="store_true", help="only those that an earlier run left alive")
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--page", type=Path, help="the record as Markdown")
     given = parser.parse_args()
     journal = given.journal.read_text().splitlines() if given.journal and given.journal.exists() else []
     with tempfile.TemporaryDirectory() as folder:
@@ -366,6 +287,9 @@ def main() -> None:
     print(json.dumps({key: found[key] for key in list(found)[:-1]}, indent=1))
     if given.out:
         given.out.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+    if given.page:
+        commit = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True).strip()
+        given.page.write_text(page(found, commit))
 
 
 if __name__ == "__main__":
