@@ -45,9 +45,8 @@ def _remainder(a: Floats, b: Floats, odds: Floats) -> tuple[Floats, Floats]:
                 total = total + term
                 step += 1
             ratio = np.maximum(b - step, 0.0) / (a + (step + 1)) * odds
-            rest = (
-                term * ratio / np.maximum(1 - ratio, UNIT)
-            )  # ratios fall: a geometric series bounds what is left
+            # ratios fall, so a geometric series bounds what is left
+            rest = term * ratio / np.maximum(1 - ratio, UNIT)
             on = rest > 1e-12 * total  # NaN ends it too, and proves nothing
             if not on.all():
                 result[left[~on]], steps[left[~on]] = (total + rest)[~on], step
@@ -56,9 +55,9 @@ def _remainder(a: Floats, b: Floats, odds: Floats) -> tuple[Floats, Floats]:
 
 
 def log_tail(a: Floats, b: Floats, p: Floats, q: Floats) -> tuple[Floats, Floats, Floats]:
-    """log Pr(Bin(a+b, p) ≥ a) for a, b ≥ 1, a bound on its error, and its derivative in p.
+    """log Pr(Bin(a+b, p) ≥ a) for a, b ≥ 1, a bound on its rounding, and its derivative in p.
 
-    q is 1 − p; it may be the given number and p the rounded one: the deviances barely notice.
+    The value may be up to 1e-12 too large besides, never too small. q is 1 − p; it may be the given number and p the rounded one: the deviances barely notice.
     """
     d = a + b
     left, size_left = _deviance(a, d * p)
@@ -80,9 +79,8 @@ def _prove(start: Floats, a: Floats, b: Floats, log_level: float, upper: bool) -
         spacing = slope * limit * 8 * UNIT
         if np.all(proved & (log_level - tail <= 4 * error + spacing)):
             break
-        move = (
-            log_level - 2 * error - tail
-        ) / slope  # Newton's: none goes too far, for the tail is log-concave
+        # Newton's steps: none goes too far, for the tail is log-concave
+        move = (log_level - 2 * error - tail) / slope
         if upper:
             limit = np.minimum(np.nextafter(limit - move, np.inf), (1 + limit) / 2).clip(max=1 - UNIT)
         else:
