@@ -1,4 +1,5 @@
 import copy
+from dataclasses import replace
 
 import pytest
 import torch
@@ -149,3 +150,12 @@ def test_a_floor_is_judged_before_it_learns_the_validation_graphs(toys, monkeypa
         wrong[place] = Data(x=wrong[place].x, edge_index=wrong[place].edge_index, y=1 - wrong[place].y)
     liars = Dataset("toys", "graph", toys.num_features, 2, graphs=tuple(wrong))
     assert {f.name: f.validation for f in floors(liars, part)}["counts-linear"] == 0.0
+
+
+def test_answers_that_round_to_certainty_leave_finite_weights(toys):
+    model = build("ensemble", toys.num_features, 2, task="graph", members=1)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(1e4)
+    fit_ensemble(model, toys, torch.arange(20), NOISE, seed=0, device="cpu", settings=replace(QUICK, steps=3))
+    assert all(bool(parameter.isfinite().all()) for parameter in model.parameters())

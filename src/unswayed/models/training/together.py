@@ -14,6 +14,7 @@ from unswayed.sampling.stream import Stream
 from unswayed.theory.noise import Noise
 
 TELL_EVERY = 50
+TINY = 1e-12  # a probability whose logarithm is finite: answers to large graphs may round to certainty
 
 
 @dataclass(frozen=True)
@@ -71,5 +72,5 @@ def _loss(
     if settings.copies > 1:
         log = parts[-1].log_softmax(dim=-1).view(settings.copies, settings.batch, -1)
         mean = log.exp().mean(dim=0)
-        loss = loss + settings.consistency * (mean * (mean.log() - log)).sum(dim=-1).mean()
+        loss = loss + settings.consistency * (mean * (mean.clamp(min=TINY).log() - log)).sum(dim=-1).mean()
     return loss
