@@ -154,15 +154,15 @@ def work(source: Path, mutants: list[Mutant], results) -> None:
             results.put((mutant, end, time.perf_counter() - begin))
 
 
-def digest(root: Path) -> str:
-    """Names the code and the tests together: verdicts of others do not count."""
-    files = [
-        *modules(root),
-        root / "src/unswayed/certificates.py",
-        *sorted((root / "tests/theory").glob("*.py")),
-    ]
-    files += [root / "tests/test_votes.py", root / "tests/test_certificates.py"]
+def digest(files: list[Path]) -> str:
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()[:16]
+
+
+def state(root: Path) -> dict[str, str]:
+    """Names the code and the tests: verdicts on others do not count."""
+    code = [*modules(root), root / "src/unswayed/certificates.py"]
+    tests = [*sorted((root / "tests/theory").glob("*.py")), *(root / path for path in TESTS[1:3])]
+    return {"code": digest(code), "tests": digest(tests)}
 
 
 def test_all(root: Path, mutants: list[Mutant], workers: int):
@@ -245,7 +245,18 @@ def page(found: dict, commit: str) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
+def remembered(journal: Path | None, now: dict[str, str], added: bool) -> dict[str, str]:
+    """Verdicts on this code by these tests, or, where tests have only been added since, its deaths by fewer of them."""
+    ends = {}
+    for line in journal.read_text().splitlines() if journal and journal.exists() else []:
+        each = json.loads(line)
+        same = each["tests"] == now["tests"] or (added and each["end"] == "killed")
+        if each["code"] == now["code"] and same:
+            ends[each["key"]] = each["end"]
+    return ends
+
+
+def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -253,36 +264,36 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--journal", type=Path, help="verdicts, kept as they come and read again")
-    parser.add_argument("--survivors", action="store_true", help="only those that an earlier run left alive")
+    parser.add_argument(
+        "--added",
+        action="store_true",
+        help="tests have only been added: what they killed before stays dead, and the others are tried again",
+    )
     parser.add_argument("--out", type=Path)
     parser.add_argument("--page", type=Path, help="the record as Markdown")
-    given = parser.parse_args()
-    journal = given.journal.read_text().splitlines() if given.journal and given.journal.exists() else []
+    return parser.parse_args()
+
+
+def main() -> None:
+    given = arguments()
     with tempfile.TemporaryDirectory() as folder:
         root = copy_to(Path(folder))
-        state = digest(root)
+        now = state(root)
         mutants, population, passed = sample(root, given.seed, given.mutants)
-        said = [json.loads(line) for line in journal]
-        if given.survivors:
-            killed = {each["key"] for each in said if each["end"] == "killed"}
-            alive = {each["key"] for each in said} - killed
-            mutants = [mutant for mutant in mutants if mutant.key in alive]
-        ends = {each["key"]: each["end"] for each in said if each["state"] == state}
+        ends = remembered(given.journal, now, given.added)
         todo = [mutant for mutant in mutants if mutant.key not in ends]
         print(f"{population} mutants, {len(mutants)} in the sample, {len(todo)} to test", flush=True)
         for mutant, end, seconds in test_all(root, todo, given.workers):
             ends[mutant.key] = end
             if given.journal:
                 with given.journal.open("a") as file:
-                    about = {"state": state, "end": end, "seconds": round(seconds, 1)}
+                    about = now | {"end": end, "seconds": round(seconds, 1)}
                     file.write(json.dumps(asdict(mutant) | about) + "\n")
             if end != "killed":
-                was, now = change(root, mutant)
-                print(
-                    f"{end}: {mutant.module}:{mutant.line} {mutant.operator}\n  - {was}\n  + {now}",
-                    flush=True,
-                )
-        about = {"seed": given.seed, "population": population, "passed_over": passed, "state": state}
+                was, after = change(root, mutant)
+                place = f"{mutant.module}:{mutant.line} {mutant.operator}"
+                print(f"{end}: {place}\n  - {was}\n  + {after}", flush=True)
+        about = {"seed": given.seed, "population": population, "passed_over": passed} | now
         found = about | summary(root, mutants, ends)
     print(json.dumps({key: found[key] for key in list(found)[:-1]}, indent=1))
     if given.out:

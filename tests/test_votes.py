@@ -240,6 +240,22 @@ def test_a_file_of_another_format_or_with_impossible_counts_is_refused(tmp_path)
         Votes.load(path)
 
 
+def test_files_of_this_format_stay_readable(tmp_path):
+    path = tmp_path / "votes.npz"
+    about = {"format": 1, "noise": {"kind": "flip", "beta": 0.75}, "provenance": {"seed": 3}}
+    arrays = {
+        "blocks": [[[7, 2]]],
+        "starts": [0],
+        "stops": [10],
+        "entries": [5],
+        "targets": [4],
+        "polled": [[True]],
+    }
+    np.savez(path, about=np.array(json.dumps(about)), **arrays)
+    votes = Votes.load(path)
+    assert votes == Votes([[[7, 2]]], [0], [10], Flip(0.75), [5], targets=[4], provenance={"seed": 3})
+
+
 def test_a_file_that_unpacks_to_too_much_is_refused_before_it_is_read(tmp_path, monkeypatch):
     path = tmp_path / "votes.npz"
     make().save(path)

@@ -67,6 +67,18 @@ def test_stated_error_of_the_tail_covers_the_truth():
                 assert abs(truth - flint.arb(float(log_tail))) <= flint.arb(float(slack))
 
 
+@pytest.mark.parametrize("count", [1, 2, 33, 99])
+def test_balls_find_the_limit_that_floats_prove(count):
+    level = np.log(0.01)
+    args = np.array([count]), np.array([100]), 0.01
+    assert binomial._by_balls(count, 100, level, upper=False) == pytest.approx(
+        lower_limit(*args)[0], rel=1e-11
+    )
+    assert binomial._by_balls(count, 100, level, upper=True) == pytest.approx(
+        upper_limit(*args)[0], rel=1e-11
+    )
+
+
 def test_every_term_of_the_tail_is_granted_its_roundings():
     a, p = np.array([1.0, 16, 900, 999, 500]), np.array([0.0002, 0.01, 0.85, 0.9, 0.4])
     b, mean = 1000 - a, 1000 * p

@@ -9,6 +9,7 @@ import pytest
 from unswayed.theory import AddDelete, Flip, certified_size, is_certified
 
 NOISES = [Flip(0.7), Flip(0.25), Flip(0.9), AddDelete(0.1, 0.4), AddDelete(0.6, 0.7), AddDelete(0.02, 0.5)]
+NOISES += [AddDelete(0.4, 0.1), AddDelete(0.8, 0.6)]  # noise that adds more than it deletes, too
 
 
 def law_of(noise, s: np.ndarray) -> np.ndarray:

@@ -115,8 +115,11 @@ def test_regions_of_additions_and_deletions_compose():
         np.testing.assert_allclose(joint, compose(adds, deletes), rtol=1e-14)
 
 
-def test_merged_regions_are_the_sums_of_the_atoms_with_that_ratio():
-    p_add, p_delete, adds, deletes = Fraction(1, 5), Fraction(3, 10), 2, 3
+@pytest.mark.parametrize(
+    ("p_add", "p_delete"), [("1/5", "3/10"), ("3/10", "1/5"), ("9/10", "4/5"), ("2/5", "2/5")]
+)
+def test_merged_regions_are_the_sums_of_the_atoms_with_that_ratio(p_add, p_delete):
+    p_add, p_delete, adds, deletes = Fraction(p_add), Fraction(p_delete), 2, 3
     by_ratio: dict[Fraction, list[Fraction]] = {}
     for i in range(deletes + 1):
         for j in range(adds + 1):

@@ -74,6 +74,12 @@ def test_noise_that_hides_everything_certifies_every_size():
         assert is_certified(0.4, 0.3, noise, adds=3, deletes=4)
 
 
+def test_certainties_need_no_arithmetic(monkeypatch):
+    monkeypatch.setattr(size, "certify_pairs", None)
+    assert certified_size([1.0, 0.3, 1.0], [0.5, 0.0, 0.0], BETA, cap=10**6).tolist() == [10**6] * 3
+    assert certified_size([0.4, 0.3], 0.3, AddDelete(0.25, 0.75), cap=10**6).tolist() == [10**6, -1]
+
+
 def test_equal_probabilities_abstain():
     assert certified_size([0.5, 0.3, 0.0], [0.5, 0.3, 0.0], BETA, cap=10).tolist() == [-1, -1, -1]
     assert certified_size(np.nextafter(0.5, 1), 0.5, BETA, cap=10) == 0
