@@ -67,6 +67,17 @@ def test_stated_error_of_the_tail_covers_the_truth():
                 assert abs(truth - flint.arb(float(log_tail))) <= flint.arb(float(slack))
 
 
+@pytest.mark.parametrize("factor", [0.99, 0.999, 1.001])
+@pytest.mark.parametrize("count", [1, 50, 97])
+def test_a_start_far_from_the_limit_gives_the_same_one(monkeypatch, factor, count):
+    args = np.array([count]), np.array([100]), 0.01
+    expected, start = (lower_limit(*args)[0], upper_limit(*args)[0]), binomial._start
+    monkeypatch.setattr(binomial, "_start", lambda *a: start(*a) * factor)
+    monkeypatch.setattr(binomial, "_by_balls", None)
+    assert lower_limit(*args)[0] == pytest.approx(expected[0], rel=1e-11)
+    assert upper_limit(*args)[0] == pytest.approx(expected[1], rel=1e-11)
+
+
 @pytest.mark.parametrize("count", [1, 2, 33, 99])
 def test_balls_find_the_limit_that_floats_prove(count):
     level = np.log(0.01)
