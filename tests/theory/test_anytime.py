@@ -33,6 +33,14 @@ def test_stated_error_covers_the_truth():
                 assert abs(truth - flint.arb(float(value[i]))) <= flint.arb(float(error[i]))
 
 
+def test_evidence_from_beyond_the_share_proves_nothing(monkeypatch):
+    """The martingale is large on both sides of the share; a search that begins on the wrong one ends with nothing."""
+    monkeypatch.setattr(anytime.special, "logit", lambda share: np.full_like(share, 9.0))
+    hits, samples = np.array([0, 30, 50]), np.full(3, 100)
+    assert limits(hits, samples, 0.01, 1, upper=False).tolist() == [0, 0, 0]
+    assert limits(samples - hits, samples, 0.01, 1, upper=True).tolist() == [1, 1, 1]
+
+
 def test_every_term_is_granted_its_roundings():
     x = np.array([0.0, 1, 16, 900, 1000])
     y, p = 1000 - x, np.array([0.3, 0.001, 0.9, 0.5, 0.999])
