@@ -36,7 +36,16 @@ def test_what_cannot_be_drawn_is_refused(bad):
 
 
 @pytest.mark.parametrize(
-    "bad", [{}, {"kind": "other"}, {"kind": "flip"}, {"kind": "flip", "beta": 0.7, "more": 1}]
+    "bad",
+    [
+        {},
+        {"kind": "other"},
+        {"kind": "flip"},
+        {"kind": "flip", "beta": 0.7, "more": 1},
+        {"kind": "other", "beta": 0.7},
+        {"kind": "zero", "p_add": 0.1, "p_delete": 0.2},
+        {"kind": "a", "p_add": 0.1, "p_delete": 0.2},
+    ],
 )
 def test_unknown_descriptions_are_refused(bad):
     with pytest.raises(InputError, match="noise"):
