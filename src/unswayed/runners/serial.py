@@ -1,12 +1,20 @@
-"""One block after another, in this process."""
+"""One block after another, in this process; on a card as many at once as it takes to keep it busy."""
 
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
-from unswayed.sampling.engines import Engine, choose
+from unswayed.sampling.engines import Engine, Labelling, choose
 from unswayed.sampling.question import Block, Question
+from unswayed.sampling.structures import count_labels
+
+IntArray = npt.NDArray[np.int64]
+
+AT_ONCE = (
+    2**24
+)  # votes that a card is asked for at a time: a second or two, so that little is lost when it is stopped
 
 
 class SerialRunner:
@@ -15,14 +23,39 @@ class SerialRunner:
     def __init__(self) -> None:
         self._last: tuple[Question, Engine] | None = None
 
-    def run(
-        self, question: Question, blocks: Sequence[Block]
-    ) -> Iterator[tuple[Block, npt.NDArray[np.int64]]]:
+    def run(self, question: Question, blocks: Sequence[Block]) -> Iterator[tuple[Block, IntArray]]:
         """Pairs of a block and its counts, in the order given."""
         if not blocks:
             return
         if self._last is None or self._last[0] is not question:
             self._last = (question, choose(question))
         engine = self._last[1]
-        for block in blocks:
+        room = AT_ONCE if torch.device(question.device).type == "cuda" else 0
+        for group in _adjacent(blocks, room // max(1, len(question.threat))):
+            yield from _counted(engine, group)
+
+
+def _counted(engine: Engine, group: list[Block]) -> Iterator[tuple[Block, IntArray]]:
+    """The blocks of a group with their counts; a single question for several blocks where the engine can tell them apart."""
+    first, last = group[0], group[-1]
+    if len(group) > 1 and isinstance(engine, Labelling):
+        labels = engine.labels(first.start, last.stop, first.targets)
+        for block in group:
+            part = labels[block.start - first.start : block.stop - first.start]
+            yield block, count_labels(part, engine.classes)
+    else:
+        for block in group:
             yield block, engine.count(block.start, block.stop, block.targets)
+
+
+def _adjacent(blocks: Sequence[Block], samples: int) -> Iterator[list[Block]]:
+    """The blocks in order, those that follow each other for the same targets together, up to so many samples."""
+    group: list[Block] = []
+    for block in blocks:
+        fits = group and (block.start, block.targets) == (group[-1].stop, group[-1].targets)
+        if group and not (fits and block.stop - group[0].start <= samples):
+            yield group
+            group = []
+        group.append(block)
+    if group:
+        yield group

@@ -1,7 +1,7 @@
 """Engines: ways of asking the classifier. All give the same votes, but for logits that tie within rounding."""
 
 import warnings
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,15 @@ class Engine(Protocol):
 
     def answers(self, start: int, stop: int, targets: tuple[int, ...]) -> Tensor:
         """[samples, targets, classes]: the logits that the votes are read from (labels: without the last dimension)."""
+        ...
+
+
+@runtime_checkable
+class Labelling(Protocol):
+    """An engine that can say which sample voted for what, so that many blocks of samples are asked at once."""
+
+    def labels(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> Tensor:
+        """int64[samples, targets]: the votes themselves; -1 is no answer."""
         ...
 
 

@@ -1,8 +1,8 @@
 """The dense engine: exact votes for graph classifiers when every pair of nodes is noisy, by batched adjacency matrices."""
 
-from functools import partial
+from collections.abc import Callable
 from itertools import pairwise
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ from unswayed.sampling.structures import count_labels, noisy
 from unswayed.sampling.threat import AllPairs
 
 IntArray = npt.NDArray[np.int64]
+Result = TypeVar("Result")
 
 # of one chunk: rows of states, and numbers of its adjacency matrices; a few times a core's cache, where the cost of calling
 # an operation and of leaving the cache balance, or some of a card's memory
@@ -91,22 +92,33 @@ class DenseEngine:
     def count(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> IntArray:
         """int64[targets, classes]: votes of samples start .. stop - 1 for the targets at these positions."""
         asked = tuple(range(len(self.threat))) if targets is None else tuple(targets)
+        parts = self._over_spans(start, stop, asked, lambda labels: count_labels(labels, self.classes))
+        return sum(parts, start=np.zeros((len(asked), self.classes), dtype=np.int64))
+
+    def labels(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> Tensor:
+        """int64[samples, targets]: the votes themselves; -1 is no answer."""
+        asked = tuple(range(len(self.threat))) if targets is None else tuple(targets)
+        return torch.cat(self._over_spans(start, stop, asked, lambda labels: labels))
+
+    def _over_spans(
+        self, start: int, stop: int, asked: tuple[int, ...], take: Callable[[Tensor], Result]
+    ) -> list[Result]:
+        """What `take` makes of the labels of each span of samples."""
         widest = max(1, int(self.threat.entries[list(asked)].max(initial=0)))
         workers = torch.get_num_threads() if self.device.type == "cpu" else 1
         spans = _spans(start, stop, SPAN[self.device.type] // widest // workers, workers)
         with self.classifier.evaluation(), torch.no_grad(), full_precision(), cores(self.device) as on:
-            parts = on.map(partial(self._count_span, asked, widest), spans)
-        return sum(parts, start=np.zeros((len(asked), self.classes), dtype=np.int64))
+            return on.map(lambda span: take(self._label_span(asked, widest, span)), spans)
 
-    def _count_span(self, asked: tuple[int, ...], widest: int, span: range) -> IntArray:
-        """The votes of these samples: each worker draws the noise of its own, and a card is waited for once."""
+    def _label_span(self, asked: tuple[int, ...], widest: int, span: range) -> Tensor:
+        """The labels of these samples: each worker draws the noise of its own, and a card is waited for once."""
         shared = self._draw(span, widest, None) if self.question.shared else None
         labels = torch.empty((len(span), len(asked)), dtype=torch.int64, device=self.device)
         for i, target in enumerate(asked):
             graph = self._noisy(target)
             drawn = shared or self._draw(span, graph.entries, self.question.key_of(target))
             labels[:, i] = self._labels(graph, drawn)
-        return count_labels(labels, self.classes)
+        return labels
 
     def _labels(self, graph: "Noisy", drawn: tuple[Tensor, Tensor]) -> Tensor:
         """int64[samples]: the labels of one graph's noisy versions, by chunks of about equal size."""

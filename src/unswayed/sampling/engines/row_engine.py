@@ -109,17 +109,31 @@ class RowEngine:
         """int64[targets, classes]: votes of samples start .. stop - 1 for the targets at these positions."""
         asked = tuple(range(len(self.nodes))) if targets is None else tuple(targets)
         counts = np.zeros((len(asked), self.classes), dtype=np.int64)
+        for _, begin, labels in self._labels(start, stop, asked):
+            counts[begin : begin + labels.shape[1]] += count_labels(labels, self.classes)
+        return counts
+
+    def labels(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> Tensor:
+        """int64[samples, targets]: the votes themselves; -1 is no answer."""
+        asked = tuple(range(len(self.nodes))) if targets is None else tuple(targets)
+        said = torch.empty((stop - start, len(asked)), dtype=torch.int64, device=self.device)
+        for low, begin, labels in self._labels(start, stop, asked):
+            said[low - start : low - start + len(labels), begin : begin + labels.shape[1]] = labels
+        return said
+
+    def _labels(self, start: int, stop: int, asked: tuple[int, ...]) -> Iterator[tuple[int, int, Tensor]]:
+        """(first sample, first target, labels [samples, targets]) of one chunk after another."""
         span = max(4, SPAN[self.device.type] // self.known.around.n // 4 * 4)
         with self.classifier.evaluation(), torch.no_grad(), full_precision(), cores(self.device) as on:
             for low in range(start, stop, span):
                 high = min(low + span, stop)
                 if self.question.shared:
-                    self._count_all(self._draw(low, high, None, on), asked, counts, on)
+                    drawn = self._draw(low, high, None, on)
+                    yield from ((low, *chunk) for chunk in self._chunks(drawn, asked, on))
                 else:
                     for i, target in enumerate(asked):
                         drawn = self._draw(low, high, self.question.key_of(target), on)
-                        self._count_all(drawn, (target,), counts[i : i + 1], on)
-        return counts
+                        yield from ((low, i, labels) for _, labels in self._chunks(drawn, (target,), on))
 
     def answers(self, start: int, stop: int, targets: tuple[int, ...]) -> Tensor:
         """[samples, targets, classes]: the logits that votes are read from."""
@@ -147,14 +161,14 @@ class RowEngine:
         zero = torch.cat([part[0] for part in parts])
         return Drawn(zero, zero if parts[0][0] is parts[0][1] else torch.cat([part[1] for part in parts]))
 
-    def _count_all(self, drawn: Drawn, asked: tuple[int, ...], counts: IntArray, on: Cores) -> None:
-        """Add the votes of all that was drawn, a chunk of targets and of samples at a time."""
+    def _chunks(self, drawn: Drawn, asked: tuple[int, ...], on: Cores) -> Iterator[tuple[int, Tensor]]:
+        """(first target, labels [samples, targets]) of all that was drawn, a chunk of targets at a time."""
         size = self._targets_at_once()
         for begin in range(0, len(asked), size):
             group = asked[begin : begin + size]
             ask = self._asker(group, drawn.alike)
-            labels = on.map(partial(self._votes, ask), self._parts(drawn, len(group)))
-            counts[begin : begin + size] += count_labels(torch.cat(labels), self.classes)
+            parts = on.map(partial(self._votes, ask), self._parts(drawn, len(group)))
+            yield begin, torch.cat(parts)
 
     def _votes(self, ask: Callable[[Drawn], Tensor], drawn: Drawn) -> Tensor:
         return self.classifier.votes(ask(drawn))
