@@ -63,7 +63,7 @@ def cora():
 
 def test_rows_have_the_fixed_fields_and_count_what_the_certificates_say(tmp_path, cora):
     run = store(tmp_path, cora)
-    rows = list(rows_of(Panel("figure1", *list(vars(cora).values())[:4], "beta"), run, SAMPLES))
+    rows = list(rows_of(Panel("figure1", *list(vars(cora).values())[:4], "beta"), run, SAMPLES, BETAS))
     assert [row["beta"] for row in rows] == list(BETAS)
     for row in rows:
         assert set(row) >= FIELDS
@@ -81,7 +81,7 @@ def test_more_confidence_lowers_and_more_samples_raise_the_curve(tmp_path, cora)
     run = store(tmp_path, cora)
     for varied in ("alpha", "samples"):
         panel = Panel("figure4", *list(vars(cora).values())[:4], varied)
-        rows = sorted(rows_of(panel, run, SAMPLES), key=lambda row: row[varied])
+        rows = sorted(rows_of(panel, run, SAMPLES, panel.betas), key=lambda row: row[varied])
         areas = [sum(row["certified_accuracy"].values()) for row in rows]
         assert len(areas) == 4
         assert areas == sorted(areas)
@@ -95,7 +95,7 @@ def test_publishing_writes_rows_and_curves_and_leaves_out_what_is_not_complete(t
     assert {path.suffix for path in written} == {".json", ".png", ".svg"}
     assert all(path.stat().st_size for path in written)
     assert len(read_rows(out / "figure1-faithful.json")) == len(BETAS)
-    assert any("cora-gcn-mean-clean-transductive-1 is not complete" in words for words in said)
+    assert any("cora-gcn-mean-clean-transductive-1 has no votes for β = 0.5, 0.6" in words for words in said)
     assert not (stored / "cora-gcn-mean-clean-transductive-1").exists()
     text = page(out)
     assert "| cora | gcn-mean | clean | transductive | 1 | 0.500 ± 0.000 |" in text

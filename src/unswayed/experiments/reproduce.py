@@ -82,10 +82,13 @@ def publish(
         for panel in panels(experiment, recipe):
             for seed in range(seeds):
                 run = Run(panel.training(seed), runs)
-                if run.polled(panel.betas, samples):
-                    by_panel[panel] += rows_of(panel, run, samples)
-                else:
-                    say(f"{experiment}: {run.training.key} is not complete and is left out.")
+                done = [beta for beta in panel.betas if run.polled((beta,), samples)]
+                by_panel[panel] += rows_of(panel, run, samples, done)
+                if missing := [f"{beta:g}" for beta in panel.betas if beta not in done]:
+                    say(
+                        f"{experiment}: {run.training.key} has no votes for β = {', '.join(missing)}, left out."
+                    )
+        by_panel = {panel: rows for panel, rows in by_panel.items() if rows}
         if not by_panel:
             continue
         path = out / f"{experiment}-{recipe}.json"

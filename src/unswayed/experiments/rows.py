@@ -1,7 +1,7 @@
 """From stored votes to results rows: pure, cheap, and the same on every machine."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,10 @@ from unswayed.votes import write_atomically
 Row = dict[str, Any]
 
 
-def rows_of(panel: Panel, run: Run, samples: int) -> Iterator[Row]:
-    """The rows of one panel for one seed: one for each value of what it varies."""
-    facts = run.facts()
-    for beta in panel.betas:
+def rows_of(panel: Panel, run: Run, samples: int, betas: Sequence[float]) -> Iterator[Row]:
+    """The rows of one panel for one seed at these noise levels: one for each value of what it varies."""
+    facts = run.facts() if betas else {}
+    for beta in betas:
         votes = run.votes(beta)
         for alpha, drawn in _settings(panel, samples):
             certs = certify(votes.first(drawn), alpha=alpha)
