@@ -140,15 +140,9 @@ class DegreeFeatures(nn.Module):
 
 
 class _GraphNetwork(nn.Module):
-    """Node states of every layer, the input among them, are summed over the graph and classified (Xu et al. 2019).
+    """Node states of every layer, the input among them, are summed over the graph and classified (Xu et al. 2019)."""
 
-    With `own_first` the input's readout is a perceptron and the other readouts start at zero: training begins with a
-    network that counts node features and sees no edge, and lets structure in where it helps.
-    """
-
-    def __init__(
-        self, num_features: int, num_classes: int, hidden: int, layers: int, own_first: bool = False
-    ) -> None:
+    def __init__(self, num_features: int, num_classes: int, hidden: int, layers: int) -> None:
         super().__init__()
         self.features: nn.Module | None = DegreeFeatures() if num_features == 0 else None
         width = num_features or DEGREE_BINS
@@ -156,12 +150,7 @@ class _GraphNetwork(nn.Module):
             self.layer(width if i == 0 else hidden, hidden) for i in range(layers)
         )
         later = [nn.Linear(hidden, num_classes) for _ in range(layers)]
-        own: nn.Module = nn.Linear(width, num_classes)
-        if own_first:
-            own = nn.Sequential(nn.Linear(width, 2 * hidden), nn.ReLU(), nn.Linear(2 * hidden, num_classes))
-            for readout in later:
-                nn.init.zeros_(readout.weight)
-        self.readouts = nn.ModuleList([own, *later])
+        self.readouts = nn.ModuleList([nn.Linear(width, num_classes), *later])
 
     def layer(self, wide: int, hidden: int) -> nn.Module:
         """One message-passing layer from `wide` to `hidden` channels."""
@@ -194,10 +183,9 @@ class GIN(_GraphNetwork):
         hidden: int = 32,
         layers: int = GRAPH_LAYERS,
         norm: str = "batch",
-        own_first: bool = False,
     ) -> None:
         self._norm = {"batch": nn.BatchNorm1d, "layer": nn.LayerNorm}[norm]
-        super().__init__(num_features, num_classes, hidden, layers, own_first)
+        super().__init__(num_features, num_classes, hidden, layers)
         self.norms = nn.ModuleList(self._norm(hidden) for _ in range(layers))
 
     def layer(self, wide: int, hidden: int) -> nn.Module:

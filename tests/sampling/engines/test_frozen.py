@@ -41,7 +41,7 @@ class MeanAndSum(Mixed):
 
 MODELS: dict[str, Any] = {
     "gin-batch": lambda: GIN(4, 3, hidden=8, layers=3),
-    "gin-layer": lambda: GIN(4, 3, hidden=8, layers=3, norm="layer", own_first=True),
+    "gin-layer": lambda: GIN(4, 3, hidden=8, layers=3, norm="layer"),
     "gin-degrees": lambda: GIN(0, 3, hidden=8, layers=2),
     "gcn": lambda: GraphGCN(4, 3, 8, 2),
     "mixed": Mixed,
