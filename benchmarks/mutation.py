@@ -229,9 +229,10 @@ def page(found: dict, commit: str) -> str:
         f"{found['passed_over']} drawn before them were passed over, because they change annotations or layout only, are no "
         "Python, or exchange `&` for `*` or `|` for `+` between truth values. Rows: "
         "[benchmarks/mutation.json](benchmarks/mutation.json).\n",
-        f"{ends['killed']} were killed, {kinds.get('loops', 0)} never end: {found['killed_share']:.1%} noticed. Of the others, "
+        f"Tests failed for {ends['killed']}, and {kinds.get('loops', 0)} make a loop that never ends: {found['killed_share']:.1%} "
+        f"noticed. Of the others, {kinds.get('hangs', 0)} begin a computation that no machine finishes (not counted), "
         f"{kinds.get('equivalent', 0)} change no answer, {kinds.get('cautious', 0)} change how much is granted to rounding, or how "
-        f"soon a search stops, by less than its margin, and {kinds.get('untested', 0)} could be noticed but are not.\n",
+        f"soon a search stops, within what is proved, and {kinds.get('untested', 0)} could be tested and is not.\n",
         "| module | killed | endless | survived |\n|---|---|---|---|",
     ]
     for name, counts in found["modules"].items():
@@ -246,11 +247,11 @@ def page(found: dict, commit: str) -> str:
 
 
 def remembered(journal: Path | None, now: dict[str, str], added: bool) -> dict[str, str]:
-    """Verdicts on this code by these tests, or, where tests have only been added since, its deaths by fewer of them."""
+    """Verdicts on this code by these tests; where tests have only been added since, those of fewer tests but for survivors."""
     ends = {}
     for line in journal.read_text().splitlines() if journal and journal.exists() else []:
         each = json.loads(line)
-        same = each["tests"] == now["tests"] or (added and each["end"] == "killed")
+        same = each["tests"] == now["tests"] or (added and each["end"] != "survived")
         if each["code"] == now["code"] and same:
             ends[each["key"]] = each["end"]
     return ends
@@ -267,7 +268,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--added",
         action="store_true",
-        help="tests have only been added: what they killed before stays dead, and the others are tried again",
+        help="tests have only been added: what survived before is tried again, all else stays as it was",
     )
     parser.add_argument("--out", type=Path)
     parser.add_argument("--page", type=Path, help="the record as Markdown")
