@@ -222,7 +222,7 @@ def page(found: dict, commit: str) -> str:
     """The record in words."""
     ends, kinds = found["ends"], found["not_killed"]
     lines = [
-        "---\norphan: true\n---\n\n# Would the tests notice?\n",
+        "# Would the tests notice?\n",
         f"`python benchmarks/mutation.py --mutants {found['tested']} --seed {found['seed']}` at commit {commit}: of the "
         f"{found['population']:,} ways in which cosmic-ray would change one operator, number, comparison or keyword of `theory/` "
         f"and `votes.py`, {found['tested']} drawn by the seed were tried against the fast tests, one at a time. "

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unswayed.errors import InputError
-from unswayed.experiments.settings import Panel
+from unswayed.experiments.settings import ALPHAS, BETAS, SAMPLES, Panel
 from unswayed.report.plots import COLOURS, STYLES
 
 if TYPE_CHECKING:
@@ -25,11 +25,15 @@ FLOOR = (0, (1, 2))  # the dotted line of what is certified for free
 
 
 def curves(panel: Panel, rows: Sequence[Mapping[str, Any]]) -> dict[float, FloatArray]:
-    """For each value of what the panel varies: float[seeds, sizes], the certified accuracy of every seed."""
+    """For each value of what the panel varies: float[seeds, sizes], the certified accuracy of every seed.
+
+    A value with less than half as many seeds as another is left out: its mean would be of other splits.
+    """
     by_value: dict[float, list[list[float]]] = defaultdict(list)
     for row in rows:
         by_value[row[panel.varied]].append(_shares(row))
-    return {value: np.array(seeds) for value, seeds in sorted(by_value.items())}
+    most = max(map(len, by_value.values()), default=0)
+    return {value: np.array(seeds) for value, seeds in sorted(by_value.items()) if 2 * len(seeds) >= most}
 
 
 def _shares(row: Mapping[str, Any]) -> list[float]:
@@ -43,7 +47,7 @@ def draw(by_panel: Mapping[Panel, Sequence[Mapping[str, Any]]], stem: Path) -> l
         for ax, (panel, rows) in zip(axes, by_panel.items(), strict=True):
             _panel(ax, panel, rows)
         axes[0].set_ylabel("certified accuracy")
-        _legend(axes[:1])
+        _legend(axes, columns=6)
     return _paths(stem)
 
 
@@ -60,7 +64,7 @@ def draw_gains(groups: Mapping[tuple[str, ...], Sequence[Mapping[str, Any]]], st
             ax.axhline(0, color="0.35", linestyle=FLOOR, linewidth=1.4)
             ax.set(title=dataset, ylim=(-0.85, 0.25))
         axes[0].set_ylabel("certified accuracy − floor")
-        _legend(axes)
+        _legend(axes, columns=4)
     return _paths(stem)
 
 
@@ -91,13 +95,14 @@ def _paths(stem: Path) -> list[Path]:
     return [stem.with_suffix(".png"), stem.with_suffix(".svg")]
 
 
-def _legend(axes: Sequence["Axes"]) -> None:
+def _legend(axes: Sequence["Axes"], columns: int) -> None:
     """One legend below the panels: inside, it would hide curves."""
     named = {label: line for ax in axes for line, label in zip(*ax.get_legend_handles_labels(), strict=True)}
     figure = axes[0].get_figure(root=True)
     assert figure is not None
-    columns = min(len(named), 6)
-    figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=columns, frameon=False)
+    names = sorted(named, key=lambda name: "floor" in name)
+    lines = [named[name] for name in names]
+    figure.legend(lines, names, loc="outside lower center", ncols=min(len(names), columns), frameon=False)
 
 
 def _curve(ax: "Axes", shares: FloatArray, place: int, label: str) -> None:
@@ -111,7 +116,9 @@ def _curve(ax: "Axes", shares: FloatArray, place: int, label: str) -> None:
 
 def _panel(ax: "Axes", panel: Panel, rows: Sequence[Mapping[str, Any]]) -> None:
     names = {"beta": "β = {:g}", "alpha": "α = {:g}", "samples": "d = {:,.0f}"}
-    for place, (value, shares) in enumerate(curves(panel, rows).items()):
+    every = {"beta": BETAS, "alpha": ALPHAS[::-1], "samples": SAMPLES}[panel.varied]
+    for value, shares in curves(panel, rows).items():
+        place = every.index(value) if value in every else len(every)
         _curve(ax, shares, place, names[panel.varied].format(value))
     floor = float(np.mean([row["floor"] for row in rows]))
     ax.axhline(floor, color="0.35", linestyle=FLOOR, linewidth=1.4, label="structure-free floor")

@@ -45,7 +45,7 @@ CHOICES = """\
 
 Hyper-parameters were chosen on validation nodes and development graphs: [what was tried](choices.md). In the best recipe
 the weights are trained once, under β = 0.7, and asked at every β. A curve is the mean of the seeds that were run to the end
-at its β; the rows name them. A panel that is not shown has not been run.
+at its β; the rows name them. A noise level with less than half of a panel's seeds is not drawn.
 
 ```{toctree}
 :hidden:
@@ -53,6 +53,7 @@ at its β; the rows name them. A panel that is not shown has not been run.
 choices
 beyond
 speed
+mutation
 ```
 """
 WALL = """\
