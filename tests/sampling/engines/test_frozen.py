@@ -39,6 +39,18 @@ class MeanAndSum(Mixed):
         self.count = gnn.SimpleConv("mean")
 
 
+class Chained(nn.Module):
+    """Linear maps one after the other, inside a layer and after it: each may move before the sum."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = gnn.GINConv(nn.Sequential(nn.Linear(4, 6), nn.Linear(6, 5)), eps=0.5)
+        self.last = nn.Linear(5, 3)
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None) -> Tensor:
+        return gnn.global_add_pool(self.last(self.conv(x, edge_index)), batch)
+
+
 MODELS: dict[str, Any] = {
     "gin-batch": lambda: GIN(4, 3, hidden=8, layers=3),
     "gin-layer": lambda: GIN(4, 3, hidden=8, layers=3, norm="layer"),
@@ -46,6 +58,7 @@ MODELS: dict[str, Any] = {
     "gcn": lambda: GraphGCN(4, 3, 8, 2),
     "mixed": Mixed,
     "mean": MeanAndSum,
+    "chained": Chained,
 }
 
 

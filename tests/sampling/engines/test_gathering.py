@@ -44,6 +44,23 @@ def test_wide_and_empty_rows_are_gathered_as_before() -> None:
         assert torch.equal(said, layer(x, EDGES))
 
 
+def test_one_number_for_each_node() -> None:
+    class Scaled(gnn.MessagePassing):
+        def __init__(self) -> None:
+            super().__init__("sum", node_dim=0)
+
+        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+            return self.propagate(edge_index, x=x, norm=x[:, 0])
+
+        def message(self, x_j: Tensor, norm_i: Tensor) -> Tensor:
+            return x_j * norm_i[:, None]
+
+    layer, x = Scaled(), torch.randn(4, 3)
+    before = layer(x, EDGES)
+    with indexing(layer, torch.device("cuda")):
+        assert torch.equal(layer(x, EDGES), before)
+
+
 def test_rows_along_another_dimension() -> None:
     layer = gnn.SimpleConv("mean")
     x = torch.randn(2, 4, 3)

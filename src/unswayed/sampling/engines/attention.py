@@ -45,12 +45,17 @@ class AttentionLayer(Layer):
 
     def spread(self, sent: Sent) -> float:
         """How far apart two scores of one receiver can be at most."""
-        reach = (sent[1].amax(0) - sent[1].amin(0)).detach()
+        reach = (sent[1].amax(0) - sent[1].amin(0)).detach() * max(1.0, abs(self.module.negative_slope))
         return float(
             reach.max()
             if type(self.module) is gnn.GATConv
             else (reach * self.module.att.detach().abs()).sum(-1).max()
         )
+
+    @property
+    def splits(self) -> bool:
+        """Whether exp(score) is e^a e^b or e^(ca) e^(cb) by the sign of a + b, and always the larger of both."""
+        return type(self.module) is gnn.GATConv and 0 <= self.module.negative_slope <= 1
 
     def loop(self, loops: Tensor) -> Tensor:
         """1 where the softmax includes the node itself."""

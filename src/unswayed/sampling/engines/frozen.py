@@ -187,7 +187,9 @@ def _lift(before: Step, step: Step) -> Pair | None:
     if wide >= taken and not (before.depth == 1 and wide <= AT_ONCE):
         return None
     lift = Step(before.name, "rowwise", before.inputs, Affine(linear.weight, None), depth=before.depth - 1)
-    lifted = Sum(layer.weight, layer.diagonal, linear.bias)
+    # the sum has a bias where it comes after a map that was lifted before
+    bias = linear.bias if layer.bias is None else linear(layer.bias)
+    lifted = Sum(layer.weight, layer.diagonal, bias)
     return lift, replace(step, kind="conv", run=None, layer=lifted)
 
 

@@ -40,7 +40,7 @@ def _gathers_rows(module: nn.Module) -> bool:
 
 
 def _rows(dim: int, states: Tensor, index: Tensor) -> Tensor:
-    whole = states.numel() == 0 or dim not in (0, -states.dim())
+    whole = states.dim() < 2 or states.numel() == 0 or dim not in (0, -states.dim())
     if whole or states.element_size() * states[0].numel() > NARROW:
         return states.index_select(dim, index)
     flat = states.flatten(1)

@@ -1,7 +1,6 @@
 """A second layer of attention for many samples of several targets at a time."""
 
 import torch
-import torch_geometric.nn as gnn
 from torch import Tensor
 
 from unswayed.sampling.engines.attention import AttentionLayer
@@ -31,7 +30,7 @@ class Attended:
         """Take what the attached nodes of the next targets send, [B, n, ...]."""
         self.near += [tuple(t[b] for t in sent[:2]) for b in range(sent[0].shape[0])]
         complete = len(self.near) == self.nodes.numel()
-        if complete and type(self.layer.module) is gnn.GATConv and _moderate(self.near):
+        if complete and self.layer.splits and _moderate(self.near):
             self.signs = Signs(self.layer, self.around, self.nodes, self.near)
 
     def __call__(self, drawn: Drawn, flips: Flips, targets: Sent) -> Tensor:

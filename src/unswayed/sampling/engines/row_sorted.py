@@ -8,7 +8,6 @@ others. So the sums over the stretches between the -a of all targets are enough:
 from dataclasses import dataclass
 
 import torch
-import torch_geometric.nn as gnn
 from torch import Tensor
 
 from unswayed.sampling.engines.attention import AttentionLayer
@@ -66,7 +65,7 @@ class SortedSum:
     @staticmethod
     def suits(layer: AttentionLayer, sent: Sent) -> bool:
         """Whether the layer's scores have this form and are so close together that nothing is lost in rounding."""
-        return type(layer.module) is gnn.GATConv and layer.spread(sent) < SPREAD
+        return layer.splits and layer.spread(sent) < SPREAD
 
     def __call__(self, flips: Flips) -> Tensor:
         """[S, T, H(C + 1)]."""
