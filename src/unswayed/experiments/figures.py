@@ -97,7 +97,8 @@ def _paths(stem: Path) -> list[Path]:
 
 def _legend(axes: Sequence["Axes"], columns: int) -> None:
     """One legend below the panels: inside, it would hide curves."""
-    named = {label: line for ax in axes for line, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    fullest = sorted((ax.get_legend_handles_labels() for ax in axes), key=lambda found: -len(found[1]))
+    named = {label: line for lines, labels in fullest for line, label in zip(lines, labels, strict=True)}
     figure = axes[0].get_figure(root=True)
     assert figure is not None
     names = sorted(named, key=lambda name: "floor" in name)
