@@ -28,6 +28,7 @@ from unswayed.sampling.question import Block, Question
 IntArray = npt.NDArray[np.int64]
 
 LOCAL = "local"
+TRIES = 3  # at a client server that answers and then gives up
 PULSE = 5.0  # seconds between looks at the cluster while nothing finishes
 KEPT = "Every finished block is kept: with a store, the same call goes on from there."
 
@@ -103,7 +104,7 @@ class RayRunner:
             options["runtime_env"] = dict(self.runtime_env)
         try:
             _knock(self.address)
-            ray.init(self.address, **options)
+            _init(ray, self.address, options)
         except Exception as error:  # Ray has no one class for "nobody answers"
             raise WorldError(
                 f"No Ray cluster could be reached at {self.address!r} ({_first_line(error)}); "
@@ -111,6 +112,19 @@ class RayRunner:
             ) from error
         self._mine = True
         return ray
+
+
+def _init(ray: Any, address: str, options: dict[str, Any]) -> None:
+    """Connect; Ray's client server starts a process for each caller and now and then loses it, so try more than once."""
+    for left in reversed(range(TRIES)):
+        try:
+            ray.init(address, **options)
+            return
+        except ConnectionAbortedError:
+            if not left:
+                raise
+            ray.shutdown()
+            time.sleep(1)
 
 
 class _Run:
