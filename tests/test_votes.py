@@ -268,6 +268,20 @@ def test_a_file_that_unpacks_to_too_much_is_refused_before_it_is_read(tmp_path, 
     assert Votes.load(path) == make()
 
 
+@pytest.mark.parametrize(("extra", "refused"), [(0, False), (1, True)])
+def test_eight_gigabytes_are_the_most_a_file_may_unpack_to(tmp_path, monkeypatch, extra, refused):
+    path = tmp_path / "votes.npz"
+    make().save(path)
+    claimed = [zipfile.ZipInfo("counts"), zipfile.ZipInfo("rest")]
+    claimed[0].file_size, claimed[1].file_size = 8 * 2**30 - 5, 5 + extra
+    monkeypatch.setattr(zipfile.ZipFile, "infolist", lambda _: claimed)
+    if refused:
+        with pytest.raises(StoreError, match="more than 8 GB"):
+            Votes.load(path)
+    else:
+        assert Votes.load(path) == make()
+
+
 def test_missing_files_and_failing_disks_are_told_apart(tmp_path):
     with pytest.raises(StoreError, match="no vote file"):
         Votes.load(tmp_path / "absent.npz")

@@ -19,7 +19,6 @@ from torch_geometric.nn import GCNConv
 import unswayed as us
 from unswayed.errors import InputError, UnsoundModel, UnswayedError, WorldError
 from unswayed.runners import Block, SerialRunner
-from unswayed.runners import ray as ray_runner
 from unswayed.runners.ray import RayRunner
 from unswayed.sampling.question import Question
 from unswayed.votes import Votes
@@ -380,25 +379,3 @@ def test_votes_are_votes(runner):
     assert counts.dtype == np.int64
     votes = Votes(counts[None], [block.start], [block.stop], us.Flip(beta=0.8), entries=12)
     assert votes.samples.tolist() == [16, 16]
-
-
-def test_a_client_server_that_gives_up_is_asked_again(monkeypatch):
-    class Shaky:
-        def __init__(self, failures):
-            self.left, self.calls = failures, []
-
-        def init(self, address, **_):
-            self.calls.append(address)
-            self.left -= 1
-            if self.left >= 0:
-                raise ConnectionAbortedError("Initialization failure from server")
-
-        def shutdown(self):
-            self.calls.append("shutdown")
-
-    monkeypatch.setattr(ray_runner.time, "sleep", lambda _: None)
-    once = Shaky(1)
-    ray_runner._init(once, "ray://there", {})
-    assert once.calls == ["ray://there", "shutdown", "ray://there"]
-    with pytest.raises(ConnectionAbortedError):
-        ray_runner._init(Shaky(ray_runner.TRIES), "ray://there", {})

@@ -57,7 +57,8 @@ def _remainder(a: Floats, b: Floats, odds: Floats) -> tuple[Floats, Floats]:
 def log_tail(a: Floats, b: Floats, p: Floats, q: Floats) -> tuple[Floats, Floats, Floats]:
     """log Pr(Bin(a+b, p) ≥ a) for a, b ≥ 1, a bound on its rounding, and its derivative in p.
 
-    The value may be up to 1e-12 too large besides, never too small. q is 1 − p; it may be the given number and p the rounded one: the deviances barely notice.
+    The value may be up to 1e-12 too large besides, never too small. q is 1 − p; it may be the given number and p the
+    rounded one: the deviances barely notice.
     """
     d = a + b
     left, size_left = _deviance(a, d * p)

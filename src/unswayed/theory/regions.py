@@ -66,7 +66,8 @@ def compose(first: Floats, second: Floats) -> Floats:
 def _binomial(trials: int, p: float, q: float) -> Floats:
     """Binomial(trials, p) masses, q = 1 − p, with relative error below (13·trials + 1)·2⁻⁵³ wherever above `TINY`.
 
-    Ratios of neighbours (6 roundings each, those of p and q included) multiplied outward from the mode or its neighbour, over their sum.
+    Ratios of neighbours (6 roundings each, those of p and q included) multiplied outward from the mode or its
+    neighbour, over their sum.
     """
     mode = int(trials * p)
     j = np.arange(trials, dtype=np.float64)

@@ -55,10 +55,8 @@ def certify_pairs(top: Floats, rest: Floats, law: Law, adds: int, deletes: int, 
     error = 8 * regions.error
     b = regions.bottom.fill(rest)
     major = top >= 0.5
-    a, scale = (
-        1 - regions.bottom.fill(1 - top),
-        np.full_like(top, 3.0),
-    )  # no sum of the terms of a `fill` exceeds 3
+    a = 1 - regions.bottom.fill(1 - top)
+    scale = np.full_like(top, 3.0)  # no sum of the terms of a `fill` exceeds 3
     if not major.all():
         a = np.where(major, a, regions.top.fill(top))
         scale = np.where(major, scale, regions.top.scale(top))

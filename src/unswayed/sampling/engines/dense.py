@@ -184,10 +184,8 @@ class Noisy:
         looped, own = graph.loops.to(device), diagonal(plan)
         self.loops = torch.zeros((1, n), dtype=kind, device=device)
         self.loops[0, looped] = 1
-        self.places, self.ends = (
-            places,
-            [0.0] if own is None else [own, own + 1],
-        )  # values after the last entry
+        self.places = places
+        self.ends = [0.0] if own is None else [own, own + 1]  # values after the last entry
         if own is not None and len(looped):
             self.places = places.index_fill(0, looped * (n + 1), self.entries + 1)
         self.samples = max(1, min(ROWS[device.type] // n, NUMBERS[device.type] // n**2))

@@ -77,9 +77,7 @@ class Sum(Layer):
         """States [1, N, F] that are the same in all samples need one product only."""
         if len(h) == 1:
             flat = adjacency.flatten(0, 1)
-            if (
-                h.shape[-1] == 1 and self.bias is None
-            ):  # such as degrees: products with thin matrices are slow
+            if h.shape[-1] == 1 and self.bias is None:  # degrees: products with thin matrices are slow
                 total = flat @ h[0, :, 0]
             else:
                 total = flat @ h[0] if self.bias is None else torch.addmm(self.bias, flat, h[0])
