@@ -22,6 +22,8 @@ def main() -> None:
     if options.data:
         os.environ["UNSWAYED_DATA"] = options.data
     _use_kernel(options.kernel)
+    from unswayed.experiments.runs import commit
+
     rows = []
     for name, dataset, model, samples, everyone in CASES:
         if options.only and name not in options.only.split(","):
@@ -34,6 +36,7 @@ def main() -> None:
     document = {
         "card": torch.cuda.get_device_name(),
         "torch": torch.__version__,
+        "commit": commit(),
         "peaks": _peaks(),
         "rows": rows,
     }

@@ -25,6 +25,7 @@ class Member(nn.Module):
 
     centre: Tensor
     rate: Tensor
+    least = 1.0  # spread that a sum is measured in at least: a kind of node that hardly ever occurs gets no loud voice
 
     def __init__(self, num_features: int, num_classes: int, hidden: int, layers: int, own: str) -> None:
         super().__init__()
@@ -78,6 +79,8 @@ class SizeMember(Member):
 
     A noisy copy tells the density of a small graph too badly for an answer that holds; the more pairs, the better.
     """
+
+    least = 0.02
 
     def later(self, hidden: int, layers: int, num_classes: int) -> nn.ModuleList:
         """One perceptron that sees all layers and the size together."""
@@ -138,7 +141,7 @@ class Ensemble(nn.Module):
             values = member.counted(x, batch)
             spread = values.std(dim=0, correction=0)
             member.centre.copy_(values.mean(dim=0))
-            member.rate.copy_(1 / torch.where(spread > 0, spread, 1.0).clamp(min=0.02))
+            member.rate.copy_(1 / torch.where(spread > 0, spread, 1.0).clamp(min=member.least))
 
     def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None) -> Tensor:
         """Class probabilities of every graph."""

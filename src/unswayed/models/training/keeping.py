@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,17 +17,21 @@ def seeded(seed: int, device: str) -> Iterator[None]:
     """Whatever torch draws inside depends on the seed alone, and the caller's generators are left as they were.
 
     One thread: sums over edges come out the same on any number of cores, and on a busy machine two threads that wait for
-    each other were five times slower than one.
+    each other were five times slower than one. On a card, sums in a fixed order in place of atomic ones.
     """
     devices = [torch.device(device).index or 0] if torch.device(device).type == "cuda" else []
-    threads = torch.get_num_threads()
+    threads, before = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
     torch.set_num_threads(1)
+    if devices:
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it matrix products may vary
+        torch.use_deterministic_algorithms(True, warn_only=True)
     try:
         with torch.random.fork_rng(devices=devices):
             torch.manual_seed(seed)
             yield
     finally:
         torch.set_num_threads(threads)
+        torch.use_deterministic_algorithms(before)
 
 
 def accuracy(logits: Tensor, labels: Tensor) -> float:

@@ -16,6 +16,7 @@ from unswayed.sampling.engines.cores import cores, full_precision
 from unswayed.sampling.engines.frozen import diagonal, frozen
 from unswayed.sampling.engines.layers import Layer
 from unswayed.sampling.engines.recognise import Plan, recognise
+from unswayed.sampling.engines.room import room, within_memory
 from unswayed.sampling.inputs import Graph, pair_entries
 from unswayed.sampling.question import Question
 from unswayed.sampling.structures import count_labels, noisy
@@ -106,9 +107,13 @@ class DenseEngine:
         """What `take` makes of the labels of each span of samples."""
         widest = max(1, int(self.threat.entries[list(asked)].max(initial=0)))
         workers = torch.get_num_threads() if self.device.type == "cpu" else 1
-        spans = _spans(start, stop, SPAN[self.device.type] // widest // workers, workers)
-        with self.classifier.evaluation(), torch.no_grad(), full_precision(), cores(self.device) as on:
-            return on.map(lambda span: take(self._label_span(asked, widest, span)), spans)
+
+        def ask() -> list[Result]:
+            spans = _spans(start, stop, room(SPAN, self.device) // widest // workers, workers)
+            with self.classifier.evaluation(), torch.no_grad(), full_precision(), cores(self.device) as on:
+                return on.map(lambda span: take(self._label_span(asked, widest, span)), spans)
+
+        return within_memory(self.device, ask, self.known.clear)
 
     def _label_span(self, asked: tuple[int, ...], widest: int, span: range) -> Tensor:
         """The labels of these samples: each worker draws the noise of its own, and a card is waited for once."""
@@ -122,11 +127,15 @@ class DenseEngine:
 
     def _labels(self, graph: "Noisy", drawn: tuple[Tensor, Tensor]) -> Tensor:
         """int64[samples]: the labels of one graph's noisy versions, by chunks of about equal size."""
-        chunks = -(-len(drawn[0]) // graph.samples)
+        chunks = -(-len(drawn[0]) // self._samples(graph.n))
         size = -(-len(drawn[0]) // chunks)
         zero = torch.split(drawn[0][:, : graph.entries], size)
         one = zero if drawn[0] is drawn[1] else torch.split(drawn[1][:, : graph.entries], size)
         return torch.cat([self.classifier.votes(graph.logits(pair)) for pair in zip(zero, one, strict=True)])
+
+    def _samples(self, n: int) -> int:
+        """How many noisy versions of a graph of n nodes are asked about at once."""
+        return max(1, min(room(ROWS, self.device) // n, room(NUMBERS, self.device) // n**2))
 
     def answers(self, start: int, stop: int, targets: tuple[int, ...]) -> Tensor:
         """[samples, targets, classes]: the logits that votes are read from."""
@@ -188,7 +197,6 @@ class Noisy:
         self.ends = [0.0] if own is None else [own, own + 1]  # values after the last entry
         if own is not None and len(looped):
             self.places = places.index_fill(0, looped * (n + 1), self.entries + 1)
-        self.samples = max(1, min(ROWS[device.type] // n, NUMBERS[device.type] // n**2))
 
     def adjacency(self, flips: tuple[Tensor, Tensor]) -> Tensor:
         """[S, n, n]: the noisy graphs, with what the plan's layers expect on the diagonal."""

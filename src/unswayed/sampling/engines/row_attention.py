@@ -5,6 +5,7 @@ from torch import Tensor
 
 from unswayed.sampling.engines.attention import AttentionLayer
 from unswayed.sampling.engines.layers import Sent
+from unswayed.sampling.engines.room import room
 from unswayed.sampling.engines.row_sums import Drawn, Flips
 from unswayed.sampling.engines.surroundings import Surroundings
 
@@ -46,7 +47,7 @@ class Attended:
     def _one_by_one(self, drawn: Drawn, t: int, own: Sent) -> Tensor:
         node, (values, scores) = self.nodes[t], self.near[t]
         rows = drawn.attached(self.around, node)
-        size = max(1, ELEMENTS[rows.device.type] // scores.numel())
+        size = max(1, room(ELEMENTS, rows.device) // scores.numel())
         near = (values[None], scores[None])
         return torch.cat(
             [
@@ -111,7 +112,7 @@ class Signs:
     def _single(self, flips: Flips, t: int, h: int, columns: Tensor, a: Tensor, top: Tensor) -> Tensor:
         """[C + 1, S]: the same for a few nodes, each score by itself."""
         total = a.new_zeros((self.values.shape[2], len(a)))
-        for some in torch.split(columns, max(1, ELEMENTS[a.device.type] // len(a))):
+        for some in torch.split(columns, max(1, room(ELEMENTS, a.device) // len(a))):
             flipped = flips.columns.index_select(0, some)
             near = self.clean[t, some].nonzero()[:, 0]
             flipped[near] = 1 - flips.from_one.index_select(1, some[near]).T

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from unswayed.sampling.engines import rowwise
 from unswayed.sampling.engines.layers import SymmetricGCN, inverse_root
 from unswayed.sampling.engines.recognise import Plan
+from unswayed.sampling.engines.room import room
 from unswayed.sampling.engines.row import Prepared, near_steps
 from unswayed.sampling.engines.row_sums import Flips
 
@@ -85,7 +86,7 @@ class Coupled:
 
     def __call__(self, flips: Flips, count: Tensor) -> Tensor:
         """[S, T, C]: the scaled messages of the attached nodes, added up."""
-        size = max(1, STATES[self.z.device.type] // self.z.numel())
+        size = max(1, room(STATES, self.z.device) // self.z.numel())
         hidden = [
             self._hidden(
                 Flips(flips.from_zero[i : i + size], flips.from_one[i : i + size]), count[i : i + size]

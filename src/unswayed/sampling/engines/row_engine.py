@@ -15,6 +15,7 @@ from unswayed.sampling.engines import philox_triton
 from unswayed.sampling.engines.attention import AttentionLayer
 from unswayed.sampling.engines.cores import Cores, cores, full_precision
 from unswayed.sampling.engines.layers import Layer, Payload, Sent
+from unswayed.sampling.engines.room import room, within_memory
 from unswayed.sampling.engines.row import Prepared, Replaced, own_states, row_plan
 from unswayed.sampling.engines.row_attention import Attended
 from unswayed.sampling.engines.row_coupled import Coupled, coupling
@@ -29,8 +30,7 @@ IntArray = npt.NDArray[np.int64]
 FirstSum = CommonSum | SortedSum | TargetSum
 
 # Numbers held at a time: noise of a span of samples (bits), payloads of a chunk of targets, the states of attached nodes
-# from which they are made, and the noise of a chunk of samples as floats. Caches decide on a CPU, memory on a card. KEPT:
-# payloads that stay for the next block of samples.
+# from which they are made, and the noise of a chunk of samples as floats. KEPT: payloads that stay for the next block.
 SPAN = {"cpu": 2**26, "cuda": 2**33}
 PAYLOAD = {"cpu": 2**24, "cuda": 2**31}
 NEAR = {"cpu": 2**20, "cuda": 2**29}
@@ -108,22 +108,30 @@ class RowEngine:
     def count(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> IntArray:
         """int64[targets, classes]: votes of samples start .. stop - 1 for the targets at these positions."""
         asked = tuple(range(len(self.nodes))) if targets is None else tuple(targets)
-        counts = np.zeros((len(asked), self.classes), dtype=np.int64)
-        for _, begin, labels in self._labels(start, stop, asked):
-            counts[begin : begin + labels.shape[1]] += count_labels(labels, self.classes)
-        return counts
+
+        def ask() -> IntArray:
+            counts = np.zeros((len(asked), self.classes), dtype=np.int64)
+            for _, begin, labels in self._labels(start, stop, asked):
+                counts[begin : begin + labels.shape[1]] += count_labels(labels, self.classes)
+            return counts
+
+        return within_memory(self.device, ask, self.kept.clear)
 
     def labels(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> Tensor:
         """int64[samples, targets]: the votes themselves; -1 is no answer."""
         asked = tuple(range(len(self.nodes))) if targets is None else tuple(targets)
-        said = torch.empty((stop - start, len(asked)), dtype=torch.int64, device=self.device)
-        for low, begin, labels in self._labels(start, stop, asked):
-            said[low - start : low - start + len(labels), begin : begin + labels.shape[1]] = labels
-        return said
+
+        def ask() -> Tensor:
+            said = torch.empty((stop - start, len(asked)), dtype=torch.int64, device=self.device)
+            for low, begin, labels in self._labels(start, stop, asked):
+                said[low - start : low - start + len(labels), begin : begin + labels.shape[1]] = labels
+            return said
+
+        return within_memory(self.device, ask, self.kept.clear)
 
     def _labels(self, start: int, stop: int, asked: tuple[int, ...]) -> Iterator[tuple[int, int, Tensor]]:
         """(first sample, first target, labels [samples, targets]) of one chunk after another."""
-        span = max(4, SPAN[self.device.type] // self.known.around.n // 4 * 4)
+        span = max(4, room(SPAN, self.device) // self.known.around.n // 4 * 4)
         with self.classifier.evaluation(), torch.no_grad(), full_precision(), cores(self.device) as on:
             for low in range(start, stop, span):
                 high = min(low + span, stop)
@@ -176,13 +184,12 @@ class RowEngine:
     def _targets_at_once(self) -> int:
         if self.coupling == "coupled":
             return 1
-        return max(1, min(128, PAYLOAD[self.device.type] // (self.known.around.n * self.width)))
+        return max(1, min(128, room(PAYLOAD, self.device) // (self.known.around.n * self.width)))
 
     def _parts(self, drawn: Drawn, targets: int) -> Iterator[Drawn]:
         """Chunks of samples whose floats, and whose states of the targets, fit the cache or the card."""
-        kind = self.device.type
-        size = min(FLOATS[kind] // self.known.around.n, OWN[kind] // (targets * self.known.width))
-        size = max(16, size)
+        floats, own = room(FLOATS, self.device), room(OWN, self.device)
+        size = max(16, min(floats // self.known.around.n, own // (targets * self.known.width)))
         for begin in range(0, len(drawn.from_zero), size):
             yield drawn.part(begin, begin + size)
 
@@ -195,14 +202,14 @@ class RowEngine:
             return self.kept[group, alike]
         ask = RowLogits(self.known, nodes, alike, self.coupling == "relu")
         held = sum(len(others) for others, _ in self.kept) + len(group)
-        if held * self.known.around.n * self.width <= KEPT[self.device.type]:
+        if held * self.known.around.n * self.width <= room(KEPT, self.device):
             self.kept[group, alike] = ask
         return ask
 
     def _replaced(self, nodes: Tensor, drawn: Drawn) -> Tensor:
         """Any coupled layer, any activation: the states of attached nodes anew for every sample."""
         rows = drawn.attached(self.known.around, nodes[0])
-        size = max(1, NEAR[self.device.type] // (self.known.around.n * self.known.width))
+        size = max(1, room(NEAR, self.device) // (self.known.around.n * self.known.width))
         out = [Replaced(self.known, nodes.expand(len(part)), part).forward() for part in _split(rows, size)]
         return torch.cat(out)[:, None]
 
@@ -212,7 +219,7 @@ class RowLogits:
 
     def __init__(self, known: Prepared, nodes: Tensor, alike: bool, relu: bool) -> None:
         self.known, self.nodes = known, nodes
-        around, kind = known.around, nodes.device.type
+        around, near = known.around, room(NEAR, nodes.device)
         ones = torch.ones_like(around.degree)[:, None]
         self.degree = CommonSum(around, Payload(ones), nodes, alike)
         self.first: dict[int, tuple[FirstSum, Tensor | None]] = {}
@@ -220,12 +227,12 @@ class RowLogits:
         for i, sent in known.sent.items():
             layer = known.plan.steps[i].layer
             assert layer is not None
-            self.first[i] = _first_sum(layer, around, sent, nodes, alike, NEAR[kind])
+            self.first[i] = _first_sum(layer, around, sent, nodes, alike, near)
         seconds = [i for i in known.plan.convs if known.plan.steps[i].depth == 2]
         if relu:
             self.second = {i: Coupled(known, i, nodes) for i in seconds}
         else:
-            self._fill(seconds, alike, max(1, NEAR[kind] // (around.n * known.width)))
+            self._fill(seconds, alike, max(1, near // (around.n * known.width)))
 
     def _fill(self, seconds: list[int], alike: bool, size: int) -> None:
         """The payloads of the second layers, from the states of attached nodes, a few targets at a time."""

@@ -1,0 +1,112 @@
+"""Running out of memory costs time, never votes."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+from torch_geometric.utils import erdos_renyi_graph
+
+from unswayed.errors import WorldError
+from unswayed.models import build
+from unswayed.sampling.engines import dense, room, row_engine
+from unswayed.sampling.engines.dense import DenseEngine
+from unswayed.sampling.engines.row_engine import RowEngine
+from unswayed.sampling.question import Question
+from unswayed.sampling.threat import AllPairs, Row
+from unswayed.theory.noise import Flip
+
+from .zoo import ZOO
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "_shares", {})
+
+
+def random_graph(n: int) -> Data:
+    return Data(x=torch.randn(n, 5), edge_index=erdos_renyi_graph(n, 0.2), num_nodes=n)
+
+
+def row_engine_of() -> RowEngine:
+    torch.manual_seed(1)
+    return RowEngine(
+        Question(ZOO["gcn-mean"](5, 3).eval(), Row(random_graph(25), torch.arange(9)), Flip(beta=0.6))
+    )
+
+
+def dense_engine_of() -> DenseEngine:
+    torch.manual_seed(1)
+    model = build("gin", 5, 2, task="graph").eval()
+    return DenseEngine(Question(model, AllPairs([random_graph(6), random_graph(9)]), Flip(beta=0.6)))
+
+
+def stingy(usual: Callable[..., torch.Tensor], samples: int) -> Callable[..., torch.Tensor]:
+    """The usual way to get labels, on a machine where so many samples at a time do not fit."""
+
+    def votes(logits: torch.Tensor) -> torch.Tensor:
+        if len(logits) > samples:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return usual(logits)
+
+    return votes
+
+
+@pytest.mark.parametrize("make", [row_engine_of, dense_engine_of])
+def test_a_full_memory_is_asked_for_less_and_the_votes_are_the_same(
+    make: Callable[[], RowEngine | DenseEngine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_engine, "FLOATS", {"cpu": 2**13})
+    monkeypatch.setattr(dense, "ROWS", {"cpu": 2**11})
+    engine = make()
+    votes, labels = engine.count(0, 300), engine.labels(0, 300)
+    monkeypatch.setattr(engine.classifier, "votes", stingy(engine.classifier.votes, 20))
+    np.testing.assert_array_equal(engine.count(0, 300), votes)
+    assert room._shares[CPU] < 1
+    assert torch.equal(engine.labels(0, 300), labels)
+
+
+@pytest.mark.parametrize("make", [row_engine_of, dense_engine_of])
+def test_a_machine_too_small_for_one_graph_is_told_so(
+    make: Callable[[], RowEngine | DenseEngine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = make()
+    monkeypatch.setattr(engine.classifier, "votes", stingy(engine.classifier.votes, 0))
+    with pytest.raises(WorldError, match="Memory ran out"):
+        engine.count(0, 50)
+
+
+def test_other_errors_are_not_tried_again() -> None:
+    asked = []
+
+    def ask() -> None:
+        asked.append(1)
+        raise RuntimeError("shapes do not match")
+
+    with pytest.raises(RuntimeError, match="shapes"):
+        room.within_memory(CPU, ask, lambda: None)
+    assert len(asked) == 1
+    assert room.room({"cpu": 1000}, CPU) == 1000
+
+
+def test_a_card_gets_a_share_of_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (room.LARGE // 16, room.LARGE))
+    assert room.room({"cuda": 2**20}, torch.device("cuda")) == 2**16
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (2 * room.LARGE, 2 * room.LARGE))
+    assert room.room({"cuda": 2**20}, torch.device("cuda", 1)) == 2**20
+
+
+def test_what_can_be_made_again_is_forgotten_before_the_second_try() -> None:
+    kept, asked = {"payload": 1}, []
+
+    def ask() -> int:
+        asked.append(dict(kept))
+        if len(asked) == 1:
+            raise MemoryError
+        return 7
+
+    assert room.within_memory(CPU, ask, kept.clear) == 7
+    assert asked == [{"payload": 1}, {}]
