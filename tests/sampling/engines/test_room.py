@@ -65,7 +65,7 @@ def test_a_full_memory_is_asked_for_less_and_the_votes_are_the_same(
     votes, labels = engine.count(0, 300), engine.labels(0, 300)
     monkeypatch.setattr(engine.classifier, "votes", stingy(engine.classifier.votes, 20))
     np.testing.assert_array_equal(engine.count(0, 300), votes)
-    assert room._shares[CPU] < 1
+    assert room.room({"cpu": 1000}, CPU) < 1000
     assert torch.equal(engine.labels(0, 300), labels)
 
 
@@ -95,6 +95,7 @@ def test_other_errors_are_not_tried_again() -> None:
 def test_a_card_gets_a_share_of_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (room.LARGE // 16, room.LARGE))
     assert room.room({"cuda": 2**20}, torch.device("cuda")) == 2**16
+    assert room.room({"cuda": 2**20}, torch.device("cuda", 0)) == 2**16
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (2 * room.LARGE, 2 * room.LARGE))
     assert room.room({"cuda": 2**20}, torch.device("cuda", 1)) == 2**20
 

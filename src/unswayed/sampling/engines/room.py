@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 
 LARGE = 2**37  # free bytes of the card that the engines' numbers for "cuda" were found on
 LEAST = 2.0**-14  # a share below which a single noisy graph is too large
-_shares: dict[torch.device, float] = {}
+_shares: dict[tuple[str, int], float] = {}  # by type and index of the device
 
 
 def room(numbers: Mapping[str, int], device: torch.device) -> int:
@@ -33,14 +33,20 @@ def within_memory(device: torch.device, ask: Callable[[], Result], forget: Calla
             if _share(device) < LEAST:
                 raise give_up() from error
         forget()  # out here, where the error no longer holds on to what was made before it
-        _shares[device] = _share(device) / 2
+        _shares[_key(device)] = _share(device) / 2
         if device.type == "cuda":
             torch.cuda.empty_cache()
 
 
 def _share(device: torch.device) -> float:
     """The part of the usual numbers that fits this device."""
-    if device not in _shares:
+    key = _key(device)
+    if key not in _shares:
         free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else LARGE
-        _shares[device] = min(1.0, free / LARGE)
-    return _shares[device]
+        _shares[key] = min(1.0, free / LARGE)
+    return _shares[key]
+
+
+def _key(device: torch.device) -> tuple[str, int]:
+    """One name for one device: "cuda" and "cuda:0" are the same."""
+    return device.type, device.index or 0
