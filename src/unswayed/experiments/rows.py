@@ -39,6 +39,7 @@ def rows_of(panel: Panel, run: Run, samples: int, betas: Sequence[float]) -> Ite
                 "certified_accuracy": {str(k): float(v) for k, v in zip(SIZES, shares, strict=True)},
                 "wall": {str(k): _wall(facts, k) for k in (0, 1, 5, 10, 15)},
                 "seconds": facts["seconds"]["train"] + facts["seconds"].get(f"poll-{beta}", 0.0),
+                "seconds_training": facts["seconds"]["train"],
                 "device": facts["device"],
                 "command": facts["command"],
                 "commit": facts["commit"],

@@ -51,8 +51,8 @@ def soft_labels(seen: View, num_classes: int, *, seed: int, device: str) -> Tens
                 network = fit_clean(
                     make(seen.data.num_features, num_classes).to(device), seen, settings=settings
                 )
-            with torch.no_grad():
-                answers[name] += network(seen.data.x, seen.data.edge_index).softmax(dim=1) / MEMBERS
+                with torch.no_grad():
+                    answers[name] += network(seen.data.x, seen.data.edge_index).softmax(dim=1) / MEMBERS
     best = max(answers.values(), key=lambda soft: accuracy(soft[seen.val], seen.data.y[seen.val]))
     best[seen.train] = functional.one_hot(seen.data.y[seen.train], num_classes).to(best.dtype)
     return best

@@ -12,7 +12,7 @@ from unswayed.sampling.engines.batching import give_up, is_out_of_memory
 
 Result = TypeVar("Result")
 
-LARGE = 2**37  # free bytes of the card that the engines' numbers for "cuda" were found on
+LARGE = 2**34  # free bytes that the engines' numbers for "cuda" nearly always fit into
 LEAST = 2.0**-14  # a share below which a single noisy graph is too large
 _shares: dict[tuple[str, int], float] = {}  # by type and index of the device
 

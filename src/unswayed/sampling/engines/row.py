@@ -18,10 +18,10 @@ from unswayed.errors import InputError, Unsupported
 from unswayed.sampling.engines.attention import AttentionLayer
 from unswayed.sampling.engines.layers import Layer, Payload, Sent
 from unswayed.sampling.engines.recognise import Plan, recognise
-from unswayed.sampling.engines.room import room
 from unswayed.sampling.engines.surroundings import Surroundings
 
-# How many numbers the states of attached nodes may take at once: a core's cache, or some of a card's memory.
+# How many numbers the states of attached nodes may take at once: a core's cache, or some of a card's memory. Not the memory
+# that happens to be free: gradients are added chunk by chunk, and equal seeds must give equal weights.
 TRAINING_CHUNK = {"cpu": 2**20, "cuda": 2**28}
 
 
@@ -167,7 +167,7 @@ def row_logits(model: nn.Module, data: Any, nodes: Tensor, rows: Tensor) -> Tens
     around = _surroundings[data.edge_index]
     rows = rows.index_put((torch.arange(nodes.numel(), device=nodes.device), nodes), rows.new_zeros(()))
     known = Prepared(plans[model.training], around, data.x)
-    size = max(1, room(TRAINING_CHUNK, rows.device) // (known.around.n * known.width))
+    size = max(1, TRAINING_CHUNK[rows.device.type] // (known.around.n * known.width))
     parts = [
         _remembering_nothing(known, nodes[i : i + size], rows[i : i + size])
         for i in range(0, nodes.numel(), size)
