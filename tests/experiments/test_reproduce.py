@@ -161,3 +161,23 @@ def test_the_teacher_and_the_floor_of_a_split_are_found_once(tmp_path, monkeypat
         assert run._teacher(dataset, parts).shape == (8, 2)
     assert taught == [0, 1]
     assert len(floors) == 2
+
+
+def test_the_recorded_command_says_all_that_differs_from_the_usual(tmp_path, monkeypatch):
+    said = []
+    monkeypatch.setattr(Run, "complete", lambda self, *_, command, **__: said.append(command))
+    prepare(["figure1"], recipe="faithful", seeds=1, runs=tmp_path, say=lambda _: None)
+    prepare(
+        ["figure3"], recipe="best", seeds=2, runs=tmp_path, device="cuda", samples=1000, datasets=["mutag"], seed=1,
+        say=lambda _: None,
+    )  # fmt: skip
+    assert said[0] == "unswayed reproduce figure1 --recipe faithful --seeds 1"
+    assert said[-1] == (
+        "python -m unswayed.experiments.reproduce figure3 --recipe best --seeds 2 --samples 1000 --device cuda "
+        "--datasets mutag --seed 1"
+    )
+
+
+def test_samples_that_no_block_ends_at_are_refused_before_any_work(tmp_path):
+    with pytest.raises(InputError, match="multiple of 1000"):
+        prepare(["figure1"], recipe="faithful", seeds=1, runs=tmp_path, samples=1500)

@@ -5,6 +5,10 @@ from torch_geometric.data import Batch, Data
 from unswayed.errors import InputError
 from unswayed.models import NAMES, build
 from unswayed.models.networks import DegreeFeatures
+from unswayed.sampling.engines.dense import DenseEngine
+from unswayed.sampling.question import Question
+from unswayed.sampling.threat import AllPairs
+from unswayed.theory.noise import Flip
 
 EDGES = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
 
@@ -50,13 +54,35 @@ def test_degrees_are_counted_from_the_edges_given():
     assert DegreeFeatures(bins=3)(torch.ones(4, 1), EDGES[:, :2]).argmax(dim=1).tolist() == [1, 1, 0, 0]
 
 
-def test_featureless_networks_see_only_the_noisy_degrees():
-    """What the model says of a noisy graph depends on that graph alone: nothing of the clean one is left in x."""
-    model, noisy = build("gin", 0, 3, task="graph", seed=1), EDGES[:, :4]
-    clean = Data(x=torch.ones(4, 1), edge_index=EDGES)
-    stranger = Data(x=torch.ones(4, 1), edge_index=EDGES[:, 4:])
-    assert torch.equal(model(clean.x, noisy), model(stranger.x, noisy))
-    assert not torch.allclose(model(clean.x, noisy), model(clean.x, EDGES))
+@pytest.mark.parametrize("name", ["gin", "gcn", "ensemble"])
+def test_featureless_networks_see_only_the_noisy_degrees(name):
+    """Degrees of the clean graph that somebody left in x are not looked at: only the edges given are."""
+    model, noisy = build(name, 0, 3, task="graph", seed=1).eval(), EDGES[:, :4]
+    ones, clean_degrees = torch.ones(4, 1), torch.tensor([[1.0], [2.0], [2.0], [1.0]])
+    assert torch.equal(model(clean_degrees, noisy), model(ones, noisy))
+
+
+def test_a_featureless_gin_sees_degrees_at_all():
+    model = build("gin", 0, 3, task="graph", seed=1).eval()
+    assert not torch.allclose(model(torch.ones(4, 1), EDGES[:, :4]), model(torch.ones(4, 1), EDGES))
+
+
+@pytest.mark.parametrize("name", ["gin", "ensemble"])
+def test_whatever_the_clean_graph_was_equal_noisy_graphs_get_equal_answers(name):
+    """A path and a complete graph, each flipped into every graph of four nodes in turn."""
+    path = Data(x=torch.ones(4, 1), edge_index=EDGES, num_nodes=4)
+    complete = Data(x=torch.ones(4, 1), edge_index=(~torch.eye(4, dtype=torch.bool)).nonzero().T, num_nodes=4)
+    model = build(name, 0, 3, task="graph", seed=1).eval()
+    engine = DenseEngine(Question(model, AllPairs([path, complete]), Flip(beta=0.7), dtype=torch.float64))
+    every = torch.cartesian_prod(*[torch.tensor([False, True])] * 6)
+    answers = [
+        graph.logits((flips, flips))
+        for graph in (engine._noisy(0), engine._noisy(1))
+        for flips in [every ^ graph.clean]
+    ]
+    torch.testing.assert_close(*answers)
+    if name == "gin":
+        assert len(answers[0].round(decimals=6).unique(dim=0)) > 2
 
 
 def test_unknown_names_are_refused():

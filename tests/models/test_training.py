@@ -209,6 +209,18 @@ def test_mistakes_are_told(toy, parts, small_graphs):
     assert build("gin", 3, 2, task="graph").sizes == {}
 
 
+@pytest.mark.parametrize(("fixed", "warns"), [(True, True), (True, False), (False, False)])
+def test_training_leaves_the_callers_wish_for_fixed_sums(fixed: bool, warns: bool) -> None:
+    try:
+        torch.use_deterministic_algorithms(fixed, warn_only=warns)
+        with seeded(3, "cpu"):
+            torch.use_deterministic_algorithms(not fixed, warn_only=not warns)
+        assert torch.are_deterministic_algorithms_enabled() == fixed
+        assert torch.is_deterministic_algorithms_warn_only_enabled() == warns
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
 def test_training_leaves_threads_and_generators_as_they_were() -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(2)

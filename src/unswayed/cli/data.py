@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from unswayed.errors import InputError
+from unswayed.errors import InputError, UnswayedError
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -27,8 +27,12 @@ def list_datasets(as_json: Json = False) -> None:
 
     rows = []
     for entry in ENTRIES.values():
-        found = find(entry)
-        where = None if found is None else str(found[0])
+        where, problem = None, None
+        try:
+            found = find(entry)
+            where = None if found is None else str(found[0])
+        except UnswayedError as error:  # a damaged file of one must not hide the others
+            problem = str(error)
         rows.append(
             {
                 "dataset": entry.name,
@@ -39,6 +43,7 @@ def list_datasets(as_json: Json = False) -> None:
                 "features": entry.features,
                 "classes": entry.classes,
                 "place": where,
+                "problem": problem,
             }
         )
     if as_json:
@@ -47,9 +52,8 @@ def list_datasets(as_json: Json = False) -> None:
     line = "{dataset:<11} {task:<6} {graphs:>6} {nodes:>7} {edges:>7} {features:>9} {classes:>8}  {place}"
     print(line.format(**{name: name for name in rows[0]}))
     for row in rows:
-        print(
-            line.format(**{**row, "place": row["place"] or f"not here: unswayed data fetch {row['dataset']}"})
-        )
+        absent = row["problem"] or f"not here: unswayed data fetch {row['dataset']}"
+        print(line.format(**{**row, "place": row["place"] or absent}))
 
 
 @app.command()

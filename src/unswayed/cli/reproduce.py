@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from unswayed.cli.common import emit, note
+from unswayed.cli.common import emit, note, working
 
 app = typer.Typer(rich_markup_mode="rich", add_completion=False)
 
@@ -21,16 +21,28 @@ def reproduce(
     recipe: Annotated[
         str, typer.Option(help="faithful: as published; best: what does best under noise.")
     ] = "faithful",
-    samples: Annotated[int, typer.Option(min=1000, help="Noisy graphs for each target.")] = 50_000,
+    samples: Annotated[
+        int, typer.Option(min=1000, help="Noisy graphs for each target, in thousands.")
+    ] = 50_000,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     runs: Annotated[Path, typer.Option(help="Where trainings and votes are kept.")] = Path("runs"),
     out: Annotated[Path, typer.Option(help="Where rows and curves are written.")] = Path("results"),
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")] = False,
 ) -> None:
     """Rerun the published figures: train, poll once at the largest number of samples, certify, draw."""
+    from unswayed.cli.inputs import read_device
     from unswayed.experiments.reproduce import prepare, publish
 
-    prepare(experiments, recipe=recipe, seeds=seeds, runs=runs, device=device, samples=samples, say=note)
+    prepare(
+        experiments,
+        recipe=recipe,
+        seeds=seeds,
+        runs=runs,
+        device=read_device(device),
+        samples=samples,
+        say=note,
+        working=working,
+    )
     written = publish(experiments, recipe=recipe, seeds=seeds, runs=runs, out=out, samples=samples, say=note)
     if json:
         emit({"written": [str(path) for path in written]})

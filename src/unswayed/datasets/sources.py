@@ -74,9 +74,10 @@ def fetch_into_cache(entry: Entry) -> Path:
             try:
                 files = source(entry, Path(temporary))
                 verify(Path(temporary), files)
-                return _keep(Path(temporary), files, entry)
             except (UnswayedError, OSError, subprocess.SubprocessError, zipfile.BadZipFile) as error:
                 reasons.append(f"{source.__name__.replace('_', ' ')}: {_first_line(error)}")
+            else:
+                return _keep(Path(temporary), files, entry)
     raise WorldError(f"{entry.name} could not be fetched ({'; '.join(reasons)}); is there a network?")
 
 

@@ -9,10 +9,14 @@ import argparse
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unswayed.errors import InputError
 from unswayed.experiments.settings import EXPERIMENTS, RECIPES, SAMPLES, panels, work
+from unswayed.polling import BLOCK
+
+if TYPE_CHECKING:
+    from unswayed.experiments.runs import Working
 
 Say = Callable[[str], None]
 
@@ -39,22 +43,48 @@ def prepare(
     datasets: Collection[str] | None = None,
     seed: int | None = None,
     say: Say = print,
+    working: "Working | None" = None,
 ) -> None:
     """Train and poll whatever these experiments lack; what is stored is never done again.
 
-    `datasets` and `seed` pick a part of the work, so that several processes can share it.
+    `datasets` and `seed` pick a part of the work, so that several processes can share it. `working` is that of `Run`.
     """
-    from unswayed.experiments.runs import Run
+    from unswayed.experiments.runs import Run, silent
 
-    if seeds < 1 or samples < 1:
-        raise InputError("seeds and samples must be 1 or more.")
+    if seeds < 1:
+        raise InputError("seeds must be 1 or more.")
+    if samples < 1 or samples % BLOCK:
+        raise InputError(
+            f"samples must be a multiple of {BLOCK}, the votes that are stored together, not {samples}."
+        )
     experiments = chosen(names)
-    command = f"unswayed reproduce {' '.join(experiments)} --recipe {recipe} --seeds {seeds}"
+    command = _command(experiments, recipe, seeds, samples, device, datasets, seed)
     wanted = work(experiments, recipe, seeds)
     for done, (training, betas) in enumerate(wanted.items()):
         if (datasets is None or training.dataset in datasets) and seed in (None, training.seed):
             say(f"[{done + 1} of {len(wanted)}] {training.key}")
-            Run(training, runs, device).complete(betas, samples, command=command, say=say)
+            run = Run(training, runs, device, working or silent)
+            run.complete(betas, samples, command=command, say=say)
+
+
+def _command(
+    experiments: tuple[str, ...],
+    recipe: str,
+    seeds: int,
+    samples: int,
+    device: str,
+    datasets: Collection[str] | None,
+    seed: int | None,
+) -> str:
+    """The command that does this work again; what it would do anyway is left out."""
+    part = datasets is not None or seed is not None
+    words = ["python -m unswayed.experiments.reproduce" if part else "unswayed reproduce", *experiments]
+    words += ["--recipe", recipe, "--seeds", str(seeds)]
+    words += ["--samples", str(samples)] if samples != SAMPLES[-1] else []
+    words += ["--device", device] if device != "cpu" else []
+    words += ["--datasets", *sorted(datasets)] if datasets is not None else []
+    words += ["--seed", str(seed)] if seed is not None else []
+    return " ".join(words)
 
 
 def publish(

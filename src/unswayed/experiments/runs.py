@@ -9,6 +9,7 @@ import platform
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from unswayed.datasets import Dataset, Split, load, split
 from unswayed.experiments.settings import BETA, Training
 from unswayed.models.floors import floor
 from unswayed.models.training import fit, untrained
+from unswayed.models.training.keeping import Progress
 from unswayed.models.training.teacher import soft_labels
 from unswayed.models.training.view import view
 from unswayed.polling import poll
@@ -34,13 +36,24 @@ from unswayed.votes import Votes, write_atomically
 
 FACTS, WEIGHTS = "facts.json", "weights.safetensors"
 Say = Callable[[str], None]
+Working = Callable[[str], AbstractContextManager[Progress | None]]
+
+
+def silent(what: str) -> AbstractContextManager[None]:
+    """Shows nothing of the work."""
+    return nullcontext()
 
 
 class Run:
-    """One training and its polls in one folder; whatever is there already is not done again."""
+    """One training and its polls in one folder; whatever is there already is not done again.
 
-    def __init__(self, training: Training, folder: Path, device: str = "cpu") -> None:
-        self.training, self.device = training, device
+    `working` opens something that shows how far a training is; polls show that by themselves.
+    """
+
+    def __init__(
+        self, training: Training, folder: Path, device: str = "cpu", working: Working = silent
+    ) -> None:
+        self.training, self.device, self.working = training, device, working
         self.folder = folder / training.key
 
     def complete(self, betas: tuple[float, ...], samples: int, *, command: str, say: Say) -> None:
@@ -85,24 +98,29 @@ class Run:
             return model.to(self.device).eval()
         begin = time.perf_counter()
         noise = None if about.recipe == "clean" else Flip(beta=BETA)
-        teacher = self._teacher(dataset, parts) if about.recipe == "distill" else None
-        model = fit(
-            about.model,
-            dataset,
-            parts,
-            recipe=about.recipe,
-            noise=noise,
-            protocol=about.protocol,
-            seed=about.seed,
-            device=self.device,
-            teacher=teacher,
-        )
+        with self.working("teacher"):
+            teacher = self._teacher(dataset, parts) if about.recipe == "distill" else None
+        with self.working("training") as progress:
+            model = fit(
+                about.model,
+                dataset,
+                parts,
+                recipe=about.recipe,
+                noise=noise,
+                protocol=about.protocol,
+                seed=about.seed,
+                device=self.device,
+                teacher=teacher,
+                progress=progress,
+            )
         spent = time.perf_counter() - begin
         say(f"{about.key}: trained in {spent:.1f} s")
         save_file(
             {name: value.contiguous() for name, value in model.state_dict().items()}, self.folder / WEIGHTS
         )
-        facts = {**_facts(model, dataset, parts, about, self.device), **self._floor(dataset, parts)}
+        with self.working("structure-free floor"):
+            floored = self._floor(dataset, parts)
+        facts = {**_facts(model, dataset, parts, about, self.device), **floored}
         self._write({**facts, "command": command, "seconds": {"train": spent}})
         return model
 

@@ -1,4 +1,4 @@
-"""The networks of the benchmarks with their published hyper-parameters, written with plain PyG convolutions.
+"""The networks of the benchmarks in their published sizes, written with plain PyG convolutions.
 
 Every one is `forward(x, edge_index)` for nodes or `forward(x, edge_index, batch)` for graphs and, once in eval mode,
 answers each graph by itself: no dropout, no statistics shared between samples.

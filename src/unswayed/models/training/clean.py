@@ -12,7 +12,7 @@ from unswayed.models.training.view import View
 
 @dataclass(frozen=True)
 class CleanSettings:
-    """The published settings of GCN and GAT training: Adam, 200 steps on the whole graph, weights by validation."""
+    """The published settings of GCN training, for every network: Adam, 200 steps on the whole graph, weights by validation."""
 
     steps: int = 200
     lr: float = 0.01

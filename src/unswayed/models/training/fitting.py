@@ -58,7 +58,7 @@ def fit(
     learns a clean-graph teacher's soft labels under fresh noise. Under the inductive protocol the test nodes, their
     features and their edges are absent from all training. Early stopping looks at validation targets only; a graph network
     under `noise` (five small GINs) never stops early and learns the validation graphs' labels too. `progress` is called
-    with (step, steps, message). On a CPU the weights are the same bit for bit; a GPU adds in varying order.
+    with (step, steps, message). Equal seeds give equal weights, bit for bit on the same kind of machine.
     `teacher` gives the soft labels of every visible node where they are already known.
     """
     if recipe not in RECIPES:

@@ -20,7 +20,8 @@ def seeded(seed: int, device: str) -> Iterator[None]:
     each other were five times slower than one. On a card, sums in a fixed order in place of atomic ones.
     """
     devices = [torch.device(device).index or 0] if torch.device(device).type == "cuda" else []
-    threads, before = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    threads, fixed = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    warns = torch.is_deterministic_algorithms_warn_only_enabled()
     torch.set_num_threads(1)
     if devices:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it matrix products may vary
@@ -31,7 +32,7 @@ def seeded(seed: int, device: str) -> Iterator[None]:
             yield
     finally:
         torch.set_num_threads(threads)
-        torch.use_deterministic_algorithms(before)
+        torch.use_deterministic_algorithms(fixed, warn_only=warns)
 
 
 def accuracy(logits: Tensor, labels: Tensor) -> float:
