@@ -37,7 +37,7 @@ nodes; a tenth of the graphs), with the standard deviation over splits behind ±
 
 *Transductive*: every node may be used in training, without its label. *Inductive*: the test nodes, their features and
 their edges are absent from all training, the teacher's included. The *floor* is the best structure-free model of the
-same protocol and split, chosen on validation targets: no edge can change its answer, so it is certified at every K for
+same protocol and split, chosen on development targets: no edge can change its answer, so it is certified at every K for
 free. The *gain* is what a certificate adds to it. *Edgeless* is the accuracy of the same weights asked without any edge:
 where it equals the certified accuracy, the model ignores its edges.
 """
@@ -83,8 +83,8 @@ this, so the gain on PROTEINS at 10 and 15 is understated by up to 0.01 and 0.03
 GAINS = """\
 ![Certified accuracy less the structure-free floor](gains.png)
 
-The same at every perturbation size, also as [SVG](gains.svg): above the dotted line a certificate says more than a model
-that never looks at an edge.
+The same at every perturbation size, also as [SVG](gains.svg): above the dotted line a certificate says more than the best
+model we found that never looks at an edge.
 """
 
 

@@ -48,24 +48,31 @@ class MeanGCN(nn.Module):
 
 
 class GAT(nn.Module):
-    """Two attention layers (Veličković et al. 2018), 8 heads of 8 channels, then one head.
+    """Two attention layers (Veličković et al. 2018), 8 heads of 8 channels, then one head; `drop` of attention in training.
 
     With `residual` a node's own state has a weight of its own in each layer, in place of a self-loop that would have to
     share the attention with all neighbours.
     """
 
     def __init__(
-        self, num_features: int, num_classes: int, hidden: int = 8, heads: int = 8, residual: bool = False
+        self,
+        num_features: int,
+        num_classes: int,
+        hidden: int = 8,
+        heads: int = 8,
+        residual: bool = False,
+        drop: float = 0.6,
     ) -> None:
         super().__init__()
-        loops = not residual
-        self.first = GATConv(num_features, hidden, heads=heads, residual=residual, add_self_loops=loops)
-        self.second = GATConv(hidden * heads, num_classes, heads=1, residual=residual, add_self_loops=loops)
+        how = {"residual": residual, "add_self_loops": not residual, "dropout": drop}
+        self.first = GATConv(num_features, hidden, heads=heads, **how)
+        self.second = GATConv(hidden * heads, num_classes, heads=1, **how)
+        self.drop = drop or DROPOUT
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         """Logits of every node."""
         x = functional.elu(self.first(x, edge_index))
-        x = functional.dropout(x, DROPOUT, self.training)
+        x = functional.dropout(x, self.drop, self.training)
         out: Tensor = self.second(x, edge_index)
         return out
 

@@ -10,7 +10,7 @@ from unswayed.datasets import Dataset, Split
 from unswayed.errors import InputError
 from unswayed.models.building import build
 from unswayed.models.ensembles import Ensemble
-from unswayed.models.training.clean import fit_clean
+from unswayed.models.training.clean import CLEAN_GAT, fit_clean
 from unswayed.models.training.graphs import CLEAN, GraphSettings, fit_graphs
 from unswayed.models.training.keeping import Progress, seeded
 from unswayed.models.training.noisy import fit_noisy
@@ -27,7 +27,7 @@ NOISY_GIN = {
     False: EnsembleSettings(weight_decay=1e-4, steps=600, copies=4, consistency=1.0),
 }
 # Attention shares its weight out among all neighbours, so under noise a node's own state needs a way past it.
-NOISY_GAT = {"residual": True}
+NOISY_GAT = {"residual": True, "drop": 0.0}
 
 
 def untrained(model_name: str, dataset: Dataset, recipe: str, *, seed: int = 0) -> nn.Module:
@@ -72,8 +72,9 @@ def fit(
     seen = view(dataset, split, protocol).to(device)
     model = untrained(model_name, dataset, recipe, seed=seed).to(device)
     if recipe == "clean":
+        usual = CLEAN_GAT if model_name == "gat" else None
         with seeded(seed, device):
-            return fit_clean(model, seen, settings=settings, progress=progress)
+            return fit_clean(model, seen, settings=settings or usual, progress=progress)
     assert noise is not None
     targets, pool = _lesson(recipe, seen, dataset.num_classes, seed, device, teacher)
     with seeded(seed, device):
