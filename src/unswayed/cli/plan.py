@@ -216,14 +216,15 @@ def make_floor(plan: Plan) -> tuple[float, str] | None:
     if not bool((truth >= 0).any()):
         return None
     note("Training structure-free models for the floor …")
-    best = floor(
-        plan.dataset,
-        plan.split,
-        protocol=plan.protocol,
-        seed=plan.seed,
-        device=plan.device,
-        teacher=_teacher(plan),
-    )
+    with working("floor"):
+        best = floor(
+            plan.dataset,
+            plan.split,
+            protocol=plan.protocol,
+            seed=plan.seed,
+            device=plan.device,
+            teacher=_teacher(plan),
+        )
     right = best.predictions[plan.targets.ids].cpu() == truth
     return float(right.double().mean()), str(best.name)
 
