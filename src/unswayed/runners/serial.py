@@ -12,9 +12,8 @@ from unswayed.sampling.structures import count_labels
 
 IntArray = npt.NDArray[np.int64]
 
-AT_ONCE = (
-    2**24
-)  # votes that a card is asked for at a time: a second or two, so that little is lost when it is stopped
+# Votes that a card is asked for at a time: a second or two, so that little is lost when it is stopped.
+AT_ONCE = 2**24
 
 
 class SerialRunner:

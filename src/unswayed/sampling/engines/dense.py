@@ -30,10 +30,8 @@ Result = TypeVar("Result")
 ROWS = {"cpu": 6144, "cuda": 2**22}
 NUMBERS = {"cpu": 2**20, "cuda": 2**28}
 SPAN = {"cpu": 2**26, "cuda": 2**31}  # bits of noise held at a time
-SHARES, FEWEST = (
-    4,
-    64,
-)  # runs of samples for each worker, so that none waits long for another, but not too short ones
+SHARES = 4  # runs of samples for each worker, so that none waits long for another
+FEWEST = 64  # samples of a run at the least
 
 
 def graph_plan(model: nn.Module) -> Plan:
