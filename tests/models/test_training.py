@@ -186,6 +186,13 @@ def test_attention_that_learns_under_noise_has_a_way_past_it(toy):
     assert [untrained("gat", toy, recipe).first.residual for recipe in RECIPES] == [False, True, True]
 
 
+def test_attention_is_dropped_in_clean_training_alone(toy):
+    """The forward pass for noisy rows drops states only: attention dropped by the network itself would be another model."""
+    clean, noisy = untrained("gat", toy, "clean"), untrained("gat", toy, "distill")
+    assert [clean.first.dropout, clean.second.dropout, clean.drop] == [0.6] * 3
+    assert [noisy.first.dropout, noisy.second.dropout, noisy.drop] == [0.0, 0.0, 0.5]
+
+
 def test_floors_ignore_edges_and_the_best_is_chosen_on_validation(toy, parts):
     found = {option.name: option for option in floors(toy, parts)}
     assert set(found) == {"majority", "mlp", "mlp-distilled"}
