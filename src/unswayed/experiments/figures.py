@@ -62,7 +62,7 @@ def draw_gains(groups: Mapping[tuple[str, ...], Sequence[Mapping[str, Any]]], st
                     gain = np.array([[s - row["floor"] for s in _shares(row)] for row in rows])
                     _curve(ax, gain, place, " ".join(name))
             ax.axhline(0, color="0.35", linestyle=FLOOR, linewidth=1.4)
-            ax.set(title=dataset, ylim=(-0.85, 0.25))
+            ax.set(title=dataset, ylim=(-0.95, 0.25))
         axes[0].set_ylabel("certified accuracy − floor")
         _legend(axes, columns=4)
     return _paths(stem)
