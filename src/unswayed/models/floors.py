@@ -77,6 +77,8 @@ def floors(
     common = int(labels[split.train].bincount().argmax())
     found = [_floor("majority", torch.full_like(labels, common), labels, split)]
     if dataset.task == "graph":
+        known = torch.cat([split.train, split.val])
+        found[0] = replace(found[0], validation=float((labels[known] == common).float().mean()))
         return [*(_counts_floor(name, dataset, split, seed) for name in COUNTS), *found]
     seen = view(dataset, split, protocol).to(device)
     soft = (

@@ -154,6 +154,8 @@ def test_a_floor_is_judged_on_graphs_it_has_not_learnt(toys, monkeypatch):
     known = sorted([*parts.train.tolist(), *parts.val.tolist()])
     assert known in lessons  # the last lesson is all development graphs
     assert all(set(lesson) <= set(known) for lesson in lessons)
+    share = toys.labels[known].bincount().max() / len(known)  # the majority is judged on the same graphs
+    assert found["majority"].validation == pytest.approx(float(share))
 
 
 def test_answers_that_round_to_certainty_leave_finite_weights(toys):
