@@ -17,6 +17,7 @@ from unswayed.experiments.settings import ALPHA, BETA, EXPERIMENTS, RECIPES, SAM
 
 Row = dict[str, Any]
 AT = (1, 5, 10, 15)
+PLUS_MINUS = "\u00a0±\u00a0"  # with spaces that no line breaks at
 GROUP = ("dataset", "model", "recipe", "protocol")
 SOURCE = ("command", "commit", "device")
 # Certified accuracy at K = 5, 10 and 15 as printed in the paper (GCN, transductive; GIN)
@@ -29,6 +30,10 @@ TITLES = {
     "figure5": "Figure 5: number of samples varied",
 }
 INTRODUCTION = """\
+---
+hide-toc: true
+---
+
 # Results
 
 Certified accuracy at K is the share of test targets whose certified label is right and whose certified size is at least
@@ -98,7 +103,7 @@ def headline(rows: Sequence[Row]) -> dict[tuple[str, ...], list[Row]]:
 
 
 def _spread(values: Sequence[float]) -> str:
-    return f"{np.mean(values):.3f} ± {np.std(values):.3f}"
+    return f"{np.mean(values):.3f}{PLUS_MINUS}{np.std(values):.3f}"
 
 
 def _mean(rows: Sequence[Row], name: str) -> float:
@@ -129,7 +134,7 @@ def gains(groups: dict[tuple[str, ...], list[Row]]) -> Iterator[str]:
 
 
 def _gain(values: Sequence[float]) -> str:
-    return f"{np.mean(values):+.3f} ± {np.std(values):.3f}"
+    return f"{np.mean(values):+.3f}{PLUS_MINUS}{np.std(values):.3f}"
 
 
 def provenance(rows: Sequence[Row]) -> Iterator[str]:
