@@ -1,5 +1,6 @@
 """What the recogniser refuses, and that it names the obstacle."""
 
+import functools
 from typing import Any
 
 import pytest
@@ -84,6 +85,77 @@ def test_hooks_are_refused() -> None:
     other.second.register_message_forward_hook(lambda module, args, out: out * 2)
     with pytest.raises(Unsupported, match=r"second.*hook"):
         recognise(other)
+
+
+def _fresh() -> Any:
+    return ZOO["sage"](6, 3).eval()
+
+
+def altered(part: str, name: str) -> nn.Module:
+    """Plain SAGE whose part has a method of its own that does the opposite."""
+    model = _fresh()
+    owner = model.get_submodule(part)
+    plain = getattr(owner, name)
+    setattr(owner, name, lambda *args, **kwargs: -plain(*args, **kwargs))
+    return model
+
+
+METHODS = ("forward", "message", "update", "propagate", "aggregate", "message_and_aggregate", "edge_update")
+PLACES = [
+    *(("first", name) for name in METHODS),
+    ("first.lin_l", "forward"),
+    ("first.aggr_module", "forward"),
+    ("first", "_index_select"),
+    ("skip", "forward"),
+    ("", "forward"),
+]
+
+
+@pytest.mark.parametrize(("part", "name"), PLACES)
+def test_methods_set_on_the_instance_are_never_taken_for_those_of_the_class(part: str, name: str) -> None:
+    recognise(_fresh())
+    with pytest.raises(Unsupported, match=f"{name} of its own, set on the instance"):
+        recognise(altered(part, name))
+
+
+def test_a_method_put_into_a_known_class_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = gnn.SAGEConv.message
+    monkeypatch.setattr(gnn.SAGEConv, "message", functools.wraps(plain)(lambda self, x_j: -plain(self, x_j)))
+    with pytest.raises(Unsupported, match="message of its own, put into its class"):
+        recognise(_fresh())
+
+
+class Calling(Two):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return -super().__call__(*args, **kwargs)
+
+
+def test_a_module_with_its_own_call_is_refused() -> None:
+    with pytest.raises(Unsupported, match="__call__"):
+        recognise(Calling(gnn.GCNConv(6, 8), gnn.GCNConv(8, 3)).eval())
+
+
+class Centring(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x - x.mean(dim=0)
+
+
+def test_other_parts_inside_a_known_layer_are_refused() -> None:
+    model = _fresh()
+    model.first.lin_l = Centring()
+    with pytest.raises(Unsupported, match="Centring"):
+        recognise(model)
+    model = ZOO["gcn"](6, 3).eval()
+    model.first.bias = nn.Parameter(torch.zeros(12, 8))
+    with pytest.raises(Unsupported, match="bias"):
+        recognise(model)
+
+
+def test_compiled_modules_are_not_looked_into() -> None:
+    graph = torch.randn(12, 6), torch.randint(0, 12, (2, 30))
+    traced = torch.jit.trace(ZOO["gcn"](6, 3).eval(), graph, check_trace=False)
+    with pytest.raises(Unsupported, match="traced"):
+        recognise(traced)
 
 
 def test_writing_into_a_state_that_is_used_again_is_refused() -> None:

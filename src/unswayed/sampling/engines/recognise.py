@@ -20,6 +20,7 @@ from torch import Tensor, fx, nn
 
 from unswayed.errors import Unsupported
 from unswayed.sampling.engines import rowwise
+from unswayed.sampling.engines.altered import alteration
 from unswayed.sampling.engines.layers import Layer, layer_for
 
 POOLS: dict[Any, str] = {
@@ -105,7 +106,10 @@ class _Tracer(fx.Tracer):
 
 def _fixed_arguments(forward: Callable[..., Any]) -> dict[str, Any]:
     """The arguments of forward beyond the graph, at their defaults."""
-    parameters = list(inspect.signature(forward).parameters.values())
+    try:
+        parameters = list(inspect.signature(forward).parameters.values())
+    except (TypeError, ValueError) as error:  # compiled by torch.jit
+        raise Unsupported("The signature of forward cannot be read.") from error
     required = [p.name for p in parameters if p.default is inspect.Parameter.empty]
     graph = set(required if len(required) == 1 else [p.name for p in parameters[:2]]) | {"batch"}
     strange = [p.name for p in parameters if p.name in required and p.name not in graph]
@@ -244,7 +248,6 @@ class _Reader:
 
     def _module(self, node: fx.Node, module: nn.Module) -> None:
         name = str(node.target)
-        _refuse_hooks(module, name)
         if isinstance(module, gnn.MessagePassing):
             return self._conv(node, module, name)
         states = self._states(node, node.args[:1])
@@ -255,6 +258,7 @@ class _Reader:
             raise Unsupported(f"The layer '{name}' is called with more than the nodes' states.")
         if getattr(module, "inplace", False):
             self._sole_user(node, states[0])
+        _refuse_odd_shapes(module, name)
         return self._add(node, "rowwise", states, run=rowwise.module_program(module, name))
 
     def _conv(self, node: fx.Node, module: gnn.MessagePassing, name: str) -> None:
@@ -263,7 +267,9 @@ class _Reader:
         if len(edges) != 1 or self.symbol.get(edges[0]) != "edges":
             raise Unsupported(f"The layer '{name}' gets more than node states and edge_index.")
         states = self._states(node, node.args[:1] or (node.kwargs.get("x"),))
-        self._add(node, "conv", states, layer=layer_for(module, name, trace_rowwise))
+        layer = layer_for(module, name, trace_rowwise)
+        _refuse_odd_parts(module, name)
+        self._add(node, "conv", states, layer=layer)
 
     def _pool(self, node: fx.Node, kind: str) -> None:
         arguments = [a for a in [*node.args[1:], *node.kwargs.values()] if a is not None]
@@ -367,10 +373,26 @@ def plan_of(steps: Sequence[Step]) -> Plan:
     return Plan(tuple(steps), tuple(last_use))
 
 
-def _refuse_hooks(module: nn.Module, name: str) -> None:
+def _refuse_altered(module: nn.Module, name: str) -> None:
+    """Only what a module's class says is known: no hooks, no methods of its own."""
     for part, inner in module.named_modules():
-        if inner._forward_hooks or inner._forward_pre_hooks:
-            raise Unsupported(f"The layer '{'.'.join(filter(None, (name, part)))}' has a forward hook.")
+        hooked = inner._forward_hooks or inner._forward_pre_hooks
+        if (obstacle := "has a forward hook" if hooked else alteration(inner)) is not None:
+            raise Unsupported(f"The layer '{'.'.join(filter(None, (name, part)))}' {obstacle}.")
+
+
+def _refuse_odd_parts(conv: gnn.MessagePassing, name: str) -> None:
+    """A known layer's own parts must be the linear layers that its class builds, with one bias for all nodes."""
+    _refuse_odd_shapes(conv, name)
+    for part, child in conv.named_children():
+        if part not in ("nn", "aggr_module") and type(child) not in rowwise.LINEARS:
+            raise Unsupported(f"The layer '{name}' holds a {type(child).__name__} as its {part}.")
+        _refuse_odd_shapes(child, f"{name}.{part}")
+
+
+def _refuse_odd_shapes(module: nn.Module, name: str) -> None:
+    if isinstance(bias := getattr(module, "bias", None), Tensor) and bias.dim() > 1:
+        raise Unsupported(f"The layer '{name}' has a bias that may differ from node to node.")
 
 
 def trace_rowwise(module: nn.Module, name: str) -> Plan:
@@ -389,7 +411,9 @@ def recognise(model: nn.Module) -> Plan:
     """The plan of a module; what it leaves unsaid about the module is nothing: an unknown step raises Unsupported."""
     if not isinstance(model, nn.Module):
         raise Unsupported("Only a torch module can be recognised, not a plain callable.")
-    _refuse_hooks(model, type(model).__name__)
+    if isinstance(model, torch.jit.ScriptModule):
+        raise Unsupported("A scripted or traced module cannot be looked into.")
+    _refuse_altered(model, type(model).__name__)
     wrapped = model if not (isinstance(model, gnn.MessagePassing) or rowwise.known_module(model)) else None
     if wrapped is None:
         raise Unsupported(f"A bare {type(model).__name__} is not recognised; wrap it in a module.")

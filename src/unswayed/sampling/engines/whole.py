@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
+from unswayed.sampling.engines.altered import alteration
 from unswayed.sampling.engines.generic import GenericEngine
 from unswayed.sampling.question import Question
 from unswayed.sampling.threat import AllPairs
@@ -62,6 +63,8 @@ def _turnable(module: nn.Module) -> bool:
     if type(module) not in (SAGEConv, GraphConv, GINConv) or any(
         getattr(module, name, None) for name in HOOKS
     ):
+        return False
+    if any(alteration(part) is not None for part in module.modules()):
         return False
     if module.flow != "source_to_target" or module.aggr not in LINEAR_SUMS or module.decomposed_layers != 1:
         return False
