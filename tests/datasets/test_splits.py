@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -43,3 +45,25 @@ def test_overlap_is_refused():
 def test_more_test_nodes_than_there_are(toy):
     with pytest.raises(InputError, match="'rest'"):
         datasets.split(toy, 0, test=900)
+
+
+def test_a_declared_share_is_all_that_is_known(toy):
+    declared = replace(toy, labelled=0.2)
+    split = datasets.split(declared, 0, test="rest")
+    assert (len(split.train), len(split.val), len(split.test)) == (135, 45, 720)
+    assert torch.equal(datasets.split(declared, 0).test, split.test[:100])
+    given = datasets.split(toy, 0, test="rest", labelled=0.2)
+    assert torch.equal(given.train, split.train)
+
+
+def test_labels_do_not_decide_who_is_labelled(toy):
+    shuffled = replace(toy, data=toy.data.clone())
+    shuffled.graph.y = toy.labels.flip(0)
+    one, other = (datasets.split(own, 4, labelled=0.1) for own in (toy, shuffled))
+    assert torch.equal(one.train, other.train)
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, 20])
+def test_a_share_is_between_none_and_all(toy, share):
+    with pytest.raises(InputError, match="share"):
+        datasets.split(toy, 0, labelled=share)

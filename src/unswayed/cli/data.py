@@ -1,11 +1,15 @@
 """`unswayed data`: what benchmarks there are, fetching them, and checking that they are the right ones."""
 
 import json
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unswayed.errors import InputError, UnswayedError
+from unswayed.cli.common import note
+from unswayed.errors import InputError, UnswayedError, WorldError
+
+if TYPE_CHECKING:
+    from unswayed.datasets.catalog import Entry
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -16,7 +20,7 @@ app = typer.Typer(
 )
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
-Names = Annotated[list[str] | None, typer.Argument(help="Datasets; all six where none is named.")]
+Names = Annotated[list[str] | None, typer.Argument(help="Datasets; all where none is named.")]
 
 
 @app.command("list")
@@ -58,36 +62,55 @@ def list_datasets(as_json: Json = False) -> None:
 
 @app.command()
 def fetch(names: Names = None, as_json: Json = False) -> None:
-    """Fetch what is not on this machine yet, verified, into the user's cache."""
+    """Fetch what is not on this machine yet, verified, into the user's cache; one that fails does not stop the others."""
     from unswayed.datasets.catalog import NAMES, entry
     from unswayed.datasets.sources import locate
 
-    places = {}
+    places, failed = {}, []
     for about in [entry(name) for name in names or NAMES]:
-        places[about.name] = str(locate(about, fetch=True)[0])
+        try:
+            places[about.name] = str(locate(about, fetch=True)[0])
+        except UnswayedError as error:
+            failed.append(error)
+            note(str(error))
+            continue
         if not as_json:
             print(f"{about.name}: {places[about.name]}")
     if as_json:
         print(json.dumps(places))
+    if failed:
+        raise failed[0] if len(failed) == 1 else WorldError(f"{len(failed)} datasets could not be fetched.")
 
 
 @app.command()
 def verify(names: Names = None, as_json: Json = False) -> None:
-    """Compare every file with the sha256 shipped with the package, and count nodes, edges and classes."""
-    from unswayed.datasets import load
-    from unswayed.datasets.catalog import NAMES, entry
+    """Compare every file with the sha256 shipped with the package, and count nodes, edges and classes.
 
-    right = []
-    for about in [entry(name) for name in names or NAMES]:
-        dataset = load(about.name)
-        graphs = dataset.graphs or (dataset.graph,)
-        counted = (len(graphs), sum(g.num_nodes for g in graphs), sum(g.num_edges for g in graphs) // 2)
-        if counted != (about.graphs, about.nodes, about.edges):
-            raise InputError(
-                f"{about.name} has {counted} graphs, nodes and edges, which is not what was published."
-            )
-        right.append(about.name)
+    Without names: every dataset that lies on this machine.
+    """
+    from unswayed.datasets.catalog import ENTRIES, entry
+    from unswayed.datasets.sources import find
+
+    asked = [entry(name) for name in names or ENTRIES]
+    here = asked if names else [about for about in asked if find(about) is not None]
+    for about in here:
+        _check_counts(about)
         if not as_json:
             print(f"{about.name}: sha256 and counts are right")
     if as_json:
-        print(json.dumps({"right": right}))
+        print(json.dumps({"right": [about.name for about in here]}))
+    elif absent := [about.name for about in asked if about not in here]:
+        note(f"Not on this machine: {', '.join(absent)}.")
+
+
+def _check_counts(about: "Entry") -> None:
+    from unswayed.datasets import load
+
+    dataset = load(about.name)
+    graphs = dataset.graphs or (dataset.graph,)
+    counted = (len(graphs), sum(g.num_nodes for g in graphs), sum(g.num_edges for g in graphs) // 2)
+    found = (*counted, dataset.num_features, len(set(dataset.labels.tolist())))
+    if found != (about.graphs, about.nodes, about.edges, about.features, about.classes):
+        raise InputError(
+            f"{about.name} has {found} graphs, nodes, edges, features and classes, which is not what was published."
+        )

@@ -57,10 +57,10 @@ def _print_statistics() -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from unswayed.datasets import NAMES, load
+    from unswayed.datasets import PAPER, load
     from unswayed.experiments.table import statistics
 
-    rows = [statistics(load(name)) for name in NAMES]
+    rows = [statistics(load(name)) for name in PAPER]
     table = Table(title="Datasets")
     for column in rows[0]:
         table.add_column(column, justify="left" if column in ("dataset", "task") else "right")

@@ -1,8 +1,8 @@
-"""The six benchmarks, the paper's splits, and the user's own CSV files."""
+"""The benchmarks, their declared splits, and the user's own CSV files."""
 
-from unswayed.datasets.catalog import NAMES
+from unswayed.datasets.catalog import NAMES, PAPER
 from unswayed.datasets.loading import Dataset, load
 from unswayed.datasets.splits import Split, split
 from unswayed.datasets.tables import read_csv
 
-__all__ = ["NAMES", "Dataset", "Split", "load", "read_csv", "split"]
+__all__ = ["NAMES", "PAPER", "Dataset", "Split", "load", "read_csv", "split"]

