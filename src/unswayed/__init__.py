@@ -11,6 +11,7 @@ from unswayed._version import __version__
 
 if TYPE_CHECKING:
     from unswayed import errors, theory
+    from unswayed.ballots.hashed import Hashed
     from unswayed.certificates import Certificates, certify
     from unswayed.choosing import best_of, chosen_on
     from unswayed.polling import poll
@@ -33,6 +34,7 @@ _HOMES = {
     "Budget": "unswayed.sampling.until",
     "Certificates": "unswayed.certificates",
     "Flip": "unswayed.theory.noise",
+    "Hashed": "unswayed.ballots.hashed",
     "Pairs": "unswayed.sampling.threat",
     "RayRunner": "unswayed.runners.ray",
     "Row": "unswayed.sampling.threat",
@@ -59,6 +61,7 @@ __all__ = [
     "Budget",
     "Certificates",
     "Flip",
+    "Hashed",
     "Pairs",
     "RayRunner",
     "Row",
