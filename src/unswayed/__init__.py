@@ -12,6 +12,7 @@ from unswayed._version import __version__
 if TYPE_CHECKING:
     from unswayed import errors, theory
     from unswayed.ballots.hashed import Hashed
+    from unswayed.ballots.networks import BallotNetwork, LabelBallots, Snapshot
     from unswayed.certificates import Certificates, certify
     from unswayed.choosing import best_of, chosen_on
     from unswayed.polling import poll
@@ -30,15 +31,18 @@ if TYPE_CHECKING:
 _HOMES = {
     "AddDelete": "unswayed.theory.noise",
     "AllPairs": "unswayed.sampling.threat",
+    "BallotNetwork": "unswayed.ballots.networks",
     "Bits": "unswayed.sampling.threat",
     "Budget": "unswayed.sampling.until",
     "Certificates": "unswayed.certificates",
     "Flip": "unswayed.theory.noise",
     "Hashed": "unswayed.ballots.hashed",
+    "LabelBallots": "unswayed.ballots.networks",
     "Pairs": "unswayed.sampling.threat",
     "RayRunner": "unswayed.runners.ray",
     "Row": "unswayed.sampling.threat",
     "SerialRunner": "unswayed.runners.serial",
+    "Snapshot": "unswayed.ballots.networks",
     "Target": "unswayed.sampling.until",
     "TopCertificates": "unswayed.topk",
     "Votes": "unswayed.votes",
@@ -57,15 +61,18 @@ _HOMES = {
 __all__ = [
     "AddDelete",
     "AllPairs",
+    "BallotNetwork",
     "Bits",
     "Budget",
     "Certificates",
     "Flip",
     "Hashed",
+    "LabelBallots",
     "Pairs",
     "RayRunner",
     "Row",
     "SerialRunner",
+    "Snapshot",
     "Target",
     "TopCertificates",
     "Votes",

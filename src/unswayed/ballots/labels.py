@@ -1,0 +1,86 @@
+"""Label ballots: what a node says of its neighbour from known labels alone, without that neighbour's own.
+
+A voter whose label is known says it. Any other says which labels its neighbours have, the one it speaks to left out:
+shares (count + .1/C)/(number + .1), each to the power of the sharpness, scaled to sum one. Counts are whole numbers, so what
+is left out is left out exactly.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unswayed.ballots.links import Links
+from unswayed.errors import InputError
+
+SMOOTHING = 0.1  # of one label, spread over all classes
+
+
+@dataclass(frozen=True, eq=False)
+class Said:
+    """Ballots without repetition: `rows` [R, C] by `speaker` int64[R], first what each node says to a newcomer, in order.
+
+    `row` int64[2m] says by which row each stored link speaks.
+    """
+
+    rows: Tensor
+    speaker: Tensor
+    row: Tensor
+
+
+def read_known(known: Any, nodes: int, classes: int) -> Tensor:
+    """int64[n] of known labels, −1 where unknown; None stands for no label at all."""
+    if known is None:
+        return torch.full((nodes,), -1, dtype=torch.int64)
+    labels = torch.as_tensor(known).detach().cpu()
+    if labels.shape != (nodes,) or labels.is_floating_point() or labels.dtype == torch.bool:
+        raise InputError(
+            f"`known` must be one whole number for each of the {nodes} nodes, −1 where the label is unknown."
+        )
+    labels = labels.long()
+    if labels.numel() and (int(labels.min()) < -1 or int(labels.max()) >= classes):
+        raise InputError(f"`known` must lie between −1 (unknown) and {classes - 1}, the last class.")
+    return labels
+
+
+def own_labels(known: Tensor, classes: int) -> Tensor:
+    """float64[n, C]: one where a node's label is known to be that class."""
+    said = torch.zeros(len(known), classes, dtype=torch.float64, device=known.device)
+    sure = known >= 0
+    said[sure, known[sure]] = 1.0
+    return said
+
+
+def one_hop(links: Links, known: Tensor, classes: int) -> Said:
+    """Every node says its own known label, or nothing, to everybody."""
+    return Said(own_labels(known, classes), torch.arange(links.nodes, device=known.device), links.voter)
+
+
+def two_hop(links: Links, known: Tensor, classes: int, sharpness: float) -> Said:
+    """What every node says of labels to a newcomer and over each stored link, the label at the other end left out."""
+    labels = own_labels(known, classes)
+    counts = torch.zeros_like(labels).index_add_(
+        0, links.target, labels[links.voter]
+    )  # of a node's neighbours
+    silent = (known[links.voter] < 0) & (
+        known[links.target] >= 0
+    )  # the only links over which something is left out
+    wide = classes + 1
+    key = links.voter[silent] * wide + known[links.target[silent]]
+    found, place = torch.unique(key, return_inverse=True)
+    voter, left_out = found // wide, found % wide
+    row = links.voter.clone()
+    row[silent] = links.nodes + place
+    less = counts[voter]
+    less[torch.arange(len(voter), device=voter.device), left_out] -= 1
+    rows = torch.cat([counts, less])
+    speaker = torch.cat([torch.arange(links.nodes, device=voter.device), voter])
+    sure = (known[speaker] >= 0)[:, None]
+    return Said(torch.where(sure, labels[speaker], sharpened(rows, sharpness)), speaker, row)
+
+
+def sharpened(counts: Tensor, sharpness: float) -> Tensor:
+    """The shares of each row's counts to the power of the sharpness, scaled to sum one; computed by logarithms."""
+    share = (counts + SMOOTHING / counts.shape[1]) / (counts.sum(dim=1, keepdim=True) + SMOOTHING)
+    return torch.softmax(sharpness * share.log(), dim=1)

@@ -1,0 +1,55 @@
+"""Links: who speaks to whom. A graph's pairs as directed links voter → target, sorted by target."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unswayed.sampling.inputs import Graph, read_graph
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """Both directions of every pair of a graph with `nodes` nodes: int64[2m] `voter` and `target`, sorted by target, voter."""
+
+    nodes: int
+    voter: Tensor
+    target: Tensor
+    x: Tensor | None = None
+
+    @classmethod
+    def of(cls, data: Any) -> "Links":
+        """The links of anything that holds a graph; merged, without self-loops, both directions."""
+        if isinstance(data, Links):
+            return data
+        graph: Graph = read_graph(data)
+        code = codes(graph.pairs, graph.num_nodes)
+        return cls(graph.num_nodes, code % graph.num_nodes, code // graph.num_nodes, graph.x)
+
+    def to(self, device: Any) -> "Links":
+        """The same on a device."""
+        x = None if self.x is None else self.x.to(device)
+        return Links(self.nodes, self.voter.to(device), self.target.to(device), x)
+
+    @property
+    def codes(self) -> Tensor:
+        """int64[2m], sorted: target · n + voter."""
+        return self.target * self.nodes + self.voter
+
+    def starts(self) -> Tensor:
+        """int64[n + 1]: where each target's links begin."""
+        return torch.searchsorted(self.target, torch.arange(self.nodes + 1, device=self.target.device))
+
+
+def codes(edge_index: Tensor, nodes: int) -> Tensor:
+    """int64, sorted: target · n + voter of both directions of every edge, merged, without self-loops.
+
+    In a batch of graphs with `nodes` nodes each, the target keeps its number in the batch and the voter has its own graph's.
+    """
+    first, second = edge_index[0], edge_index[1]
+    apart = first != second
+    first, second = first[apart], second[apart]
+    both = torch.cat([first * nodes + second % nodes, second * nodes + first % nodes])
+    merged: Tensor = torch.unique(both)
+    return merged

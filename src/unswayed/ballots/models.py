@@ -1,0 +1,274 @@
+"""BallotModel: a network whose score is τ·o + Σ (o + q) over the neighbours, o of the target alone, q what a neighbour says.
+
+Trained in floats. `freeze` computes own scores and ballots once, in float64 on the CPU, rounds them to whole numbers, and
+keeps those tables; from then on every answer is a sum of integers, the same in any order and on any device.
+"""
+
+import copy
+import hashlib
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, Self, cast
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor, nn
+
+from unswayed.ballots.fixed import SCALE, check_exact, check_not_structural, fixed, hash_of, same_memory
+from unswayed.ballots.labels import Said, read_known
+from unswayed.ballots.links import Links, codes
+from unswayed.errors import InputError
+from unswayed.sampling.inputs import update_hash
+
+CHECKED: WeakKeyDictionary[nn.Module, Tensor] = WeakKeyDictionary()  # features found to be the frozen ones
+EXACT_TWINS: WeakKeyDictionary[nn.Module, nn.Module] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, eq=False)
+class Spoken:
+    """In floats and differentiable: `own` [n, C]; `links` [2m, C], what stored links say; `newcomers` [n, C], new ones."""
+
+    own: Tensor
+    links: Tensor
+    newcomers: Tensor
+
+
+class BallotModel(nn.Module):
+    """What every ballot model has: `freeze`, and after it an answer that is an exact sum of its tables."""
+
+    TABLES = (
+        "own_table",
+        "base_table",
+        "ballot_table",
+        "link_codes",
+        "link_rows",
+        "feature_hash",
+        "seen",
+        "reach",
+    )
+    reads_links = False  # whether ballots depend on the voters' own links, so that only the target's row may be attacked
+    reads_features = False
+    own_table: Tensor  # int64[n, C]: o
+    base_table: Tensor  # int64[n, C]: τ·o
+    ballot_table: Tensor  # int32[R, C]: q, the first n rows what each node says to a newcomer
+    link_codes: (
+        Tensor | None
+    )  # int64[2m], sorted: target · n + voter, where stored links speak by rows of their own
+    link_rows: Tensor | None  # int32[2m]: those rows
+    feature_hash: Tensor | None  # uint8[32]
+    seen: Tensor | None  # bool[n]: nodes whose links have shaped the ballots
+    reach: Tensor | None  # int64: how far from 0 the ballot of a node with arbitrary features can be
+    classes: int
+    tau: float
+
+    def __init__(self, classes: int, tau: float) -> None:
+        super().__init__()
+        if isinstance(classes, bool) or not isinstance(classes, int) or classes < 2:
+            raise InputError(f"A ballot model needs two classes or more, not {classes!r}.")
+        if not isinstance(tau, int | float) or not 0 < tau < 2**20:
+            raise InputError(f"tau must be a number above 0, not {tau!r}.")
+        self.classes, self.tau = classes, float(tau)
+        for name in self.TABLES:
+            self.register_buffer(name, None)
+
+    @abstractmethod
+    def own_scores(self, x: Tensor | None, nodes: int) -> Tensor:
+        """[nodes, C]: what each node says of itself, from its features alone."""
+
+    @abstractmethod
+    def ballots(self, links: Links, known: Tensor) -> Said:
+        """What each node says to a newcomer and over each stored link, without the other end's label."""
+
+    @property
+    def fakes_reach(self) -> float | None:
+        """How far from 0 the ballot of a node with arbitrary features and no known label can be; None: not bounded here."""
+        return None
+
+    # in floats, for training
+
+    def speak(self, data: Any, known: Any = None, hidden: Tensor | None = None) -> Spoken:
+        """Own scores and ballots on this graph, differentiable; labels under the mask `hidden` count as unknown.
+
+        `data` may be a `Links`, which saves reading the graph anew in each step; `links` are in its order.
+        """
+        links = Links.of(data)
+        labels = known if isinstance(known, Tensor) else read_known(known, links.nodes, self.classes)
+        labels = labels.to(links.voter.device)
+        labels = labels if hidden is None else labels.masked_fill(hidden, -1)
+        said = self.ballots(links, labels)
+        own = self.own_scores(links.x, links.nodes)
+        return Spoken(own, said.rows[said.row], said.rows[: links.nodes])
+
+    def score(self, links: Links, spoken: Spoken) -> Tensor:
+        """[n, C]: τ·o + Σ (o + q), in floats."""
+        total = self.tau * spoken.own
+        return total.index_add(0, links.target, (spoken.links + spoken.own[links.target]).to(total.dtype))
+
+    # frozen
+
+    @property
+    def frozen(self) -> bool:
+        """Whether answers come from the tables."""
+        return self._buffers["own_table"] is not None
+
+    def freeze(self, data: Any, known: Any = None) -> Self:
+        """The model itself, in evaluation mode, with its own scores and ballots on this graph fixed as whole numbers.
+
+        `known` int[n] are the labels that may be told, −1 where unknown (none by default).
+        """
+        links = Links.of(data).to("cpu")
+        labels = read_known(known, links.nodes, self.classes)
+        if self.reads_features:
+            check_not_structural(links)
+        EXACT_TWINS.pop(self, None)
+        CHECKED.pop(self, None)
+        with torch.no_grad():
+            exact = self._exact()
+            own = exact.own_scores(links.x, links.nodes)
+            said = exact.ballots(links, labels)
+        tables = {
+            "own_table": fixed(own),
+            "base_table": fixed(self.tau * own),
+            "ballot_table": fixed(said.rows).to(torch.int32),
+            "feature_hash": hash_of(links.x) if self.reads_features and links.x is not None else None,
+            "link_codes": links.codes if self.reads_links else None,
+            "link_rows": said.row.to(torch.int32) if self.reads_links else None,
+            "seen": self.seen_nodes(links.nodes),
+            "reach": None if (far := self.fakes_reach) is None else torch.tensor(int(far * SCALE) + 1),
+        }
+        check_exact(fixed(own), fixed(self.tau * own), fixed(said.rows), links.nodes)
+        where = next((p.device for p in self.parameters()), torch.device("cpu"))
+        for name, table in tables.items():
+            setattr(self, name, None if table is None else table.to(where))
+        return self.eval()
+
+    def thaw(self) -> Self:
+        """The model itself without its tables: answers are in floats again."""
+        EXACT_TWINS.pop(self, None)
+        for name in self.TABLES:
+            setattr(self, name, None)
+        return self
+
+    def train(self, mode: bool = True) -> Self:
+        """Training forgets the tables: they would be those of other weights."""
+        if mode and self.frozen:
+            self.thaw()
+        return super().train(mode)
+
+    def own_of_new(self, x: Tensor | None, nodes: int) -> tuple[Tensor, Tensor]:
+        """int64[nodes, C] twice: the frozen own scores and base of nodes that arrive, each computed alone."""
+        exact = self._exact()
+        with torch.no_grad():
+            rows = [exact.own_scores(None if x is None else x[i : i + 1].cpu(), 1) for i in range(nodes)]
+        own = torch.cat(rows) if rows else torch.zeros(0, self.classes, dtype=torch.float64)
+        return fixed(own), fixed(self.tau * own)
+
+    def seen_nodes(self, nodes: int) -> Tensor | None:
+        """bool[n]: nodes whose links have shaped the ballots, which can be no targets; None where there are none."""
+        return None
+
+    def _exact(self) -> Self:
+        """A copy in float64 on the CPU, without tables; kept while the model stays frozen."""
+        if self not in EXACT_TWINS:
+            shared = [*self._buffers.values(), *self.constants()]
+            twin = copy.deepcopy(self, {id(part): part for part in shared})
+            EXACT_TWINS[self] = twin.thaw().to(device="cpu", dtype=torch.float64)
+        return cast(Self, EXACT_TWINS[self])
+
+    def constants(self) -> list[Any]:
+        """What no weight is part of and copies may share."""
+        return []
+
+    @property
+    def table_hash(self) -> str:
+        """sha256 of everything that a frozen answer is read from."""
+        hashed = hashlib.sha256(f"{self.classes}".encode())
+        for name in self.TABLES:
+            if getattr(self, name) is not None:
+                update_hash(hashed, name, getattr(self, name))
+        return hashed.hexdigest()
+
+    def forward(self, x: Tensor | None, edge_index: Tensor, batch: Tensor | None = None) -> Tensor:
+        """Scores [nodes, C]; frozen: exact multiples of 1/SCALE in float64, for one or more copies of the frozen graph's nodes.
+
+        A frozen model answers for any links among the nodes it was frozen with, features unchanged; a link that was there
+        speaks by its own ballot, a new one by its voter's ballot for newcomers.
+        """
+        if self.frozen and not self.training:
+            return self._tally(x, edge_index, batch)
+        nodes = self._nodes(x, edge_index, batch)
+        code = codes(edge_index, nodes)
+        links = Links(nodes, code % nodes, code // nodes, x)
+        return self.score(links, self.speak(links))
+
+    def _tally(self, x: Tensor | None, edge_index: Tensor, batch: Tensor | None) -> Tensor:
+        n = len(self.own_table)
+        copies = self._copies(x, edge_index, batch)
+        code = codes(edge_index, n)
+        target, voter = code // n, code % n
+        row = voter if self.link_codes is None else self._stored(target % n * n + voter, voter)
+        degree = torch.bincount(target, minlength=copies * n)
+        total = (self.base_table + degree.view(copies, n, 1) * self.own_table).view(copies * n, -1)
+        for c in range(self.classes):
+            total[:, c].index_add_(0, target, self.ballot_table[:, c].long()[row])
+        return total.double() / SCALE
+
+    def _stored(self, code: Tensor, voter: Tensor) -> Tensor:
+        """The row by which each link speaks: its own if it was there when the model was frozen."""
+        assert self.link_codes is not None
+        assert self.link_rows is not None
+        if not len(self.link_codes):
+            return voter
+        place = torch.searchsorted(self.link_codes, code).clamp(max=len(self.link_codes) - 1)
+        return torch.where(self.link_codes[place] == code, self.link_rows[place].long(), voter)
+
+    def _copies(self, x: Tensor | None, edge_index: Tensor, batch: Tensor | None) -> int:
+        """How many copies of the frozen graph's nodes these are; refused where they are not."""
+        n = len(self.own_table)
+        total = self._nodes(x, edge_index, batch, default=n)
+        graphs = None if batch is None or not len(batch) else int(batch.max()) + 1
+        if total % n or (graphs is not None and total != graphs * n) or not total:
+            raise InputError(
+                f"The model is frozen for a graph of {n} nodes and was given {total}; freeze it on this graph, or call thaw()."
+            )
+        crossing = edge_index.numel() and bool((edge_index[0] // n != edge_index[1] // n).any())
+        if crossing or (
+            edge_index.numel() and not 0 <= int(edge_index.min()) <= int(edge_index.max()) < total
+        ):
+            raise InputError("An edge names a node that is not in its graph.")
+        self._check_features(x, total // n)
+        return total // n
+
+    def _check_features(self, x: Tensor | None, copies: int) -> None:
+        """Refuse features other than those that the ballots were made of; what was checked once is not read again."""
+        if x is None or self.feature_hash is None:
+            return
+        known = CHECKED.get(self)
+        if known is not None and same_memory(known, x):
+            return
+        apart = x.reshape(copies, len(self.own_table), -1)
+        found = hash_of(apart[0])
+        if not bool((apart == apart[:1]).all()) or not torch.equal(found, self.feature_hash.cpu()):
+            raise InputError(
+                "The features are not those the model was frozen with; freeze it on this graph, or call thaw()."
+            )
+        CHECKED[self] = x
+
+    def _nodes(
+        self, x: Tensor | None, edge_index: Tensor, batch: Tensor | None, default: int | None = None
+    ) -> int:
+        if x is not None:
+            return len(x)
+        if batch is not None:
+            return len(batch)
+        if default is not None:
+            return default
+        return int(edge_index.max()) + 1 if edge_index.numel() else 0
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
+        """Tables come and go with the state: a state without them is that of a model that is not frozen."""
+        EXACT_TWINS.pop(self, None)
+        for name in self.TABLES:
+            there = state_dict.get(prefix + name)
+            setattr(self, name, None if there is None else torch.empty_like(there))
+        super()._load_from_state_dict(state_dict, prefix, *rest)
