@@ -1,0 +1,198 @@
+"""Linear classifiers of binary rows as whole-number scores, exact but for a guard against the rounding of `predict`.
+
+Everything is read from the fitted attributes; scikit-learn itself is never imported. A column holds 0 or 1, so whatever a
+pipeline does to that column alone gives one of two floating numbers, and the decision is linear in the entries.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unswayed.ballots.pipelines import FittedColumns, through_steps
+from unswayed.errors import InputError, UnsoundModel
+from unswayed.theory.ballots import Linear
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+# where scikit-learn's `predict` is known: the sign (one row of coefficients) or the first largest of the decision
+KNOWN_PREDICTS = ("LinearClassifierMixin", "_RidgeClassifierMixin", "RidgeClassifier", "RidgeClassifierCV")
+BITS = 60  # of the whole numbers; sums of them stay within 64
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """Scores of 0/1 rows in units of 2^−`scale`: base int64[C] plus effects int64[n, C] of the columns that are 1.
+
+    `guard` int64[C] bounds how far rounding, `predict`'s and ours, can move each class's score: a margin above the guards
+    of both its classes is one that `predict` finds.
+    """
+
+    base: IntArray
+    effects: IntArray
+    guard: IntArray
+    scale: int
+    class_names: tuple[str, ...]
+
+    def scores(self, x: BoolArray) -> IntArray:
+        """int64[t, C]: the score of every row."""
+        total: IntArray = self.base + x.astype(np.int64) @ self.effects
+        return total
+
+    def labels(self, x: BoolArray) -> IntArray:
+        """int64[t]: the class with the highest score, the lowest of those that tie."""
+        return np.asarray(self.scores(x).argmax(axis=1), dtype=np.int64)
+
+    def margins(self, x: BoolArray) -> Iterator[tuple[IntArray, Linear]]:
+        """Some rows at a time, those with one label together: (their positions, their exact margins less the guards)."""
+        scores = self.scores(x)
+        label = scores.argmax(axis=1)
+        for own in np.unique(label):
+            rows = np.flatnonzero(label == own)
+            below = np.arange(len(self.base)) < own
+            spare = scores[rows, own, None] - scores[rows] - below - (self.guard + self.guard[own])
+            spare[:, own] = 0
+            gains = self.effects[:, [own]] - self.effects
+            yield rows, Linear(label[rows], spare, gains[None], x[rows])
+
+
+def read_linear(model: Any, x: BoolArray) -> Decision:
+    """The decision of a fitted linear classifier, or of a pipeline that ends in one, on rows like these; or the reason why not."""
+    columns = through_steps(model, x.shape[1])
+    decision = _decision(columns, *_weights(columns))
+    said = _positions(model, x)
+    sure = np.concatenate([rows[part.spare.min(axis=1) >= 0] for rows, part in decision.margins(x)])
+    if np.any(said[sure] != decision.labels(x)[sure]):
+        raise UnsoundModel(
+            f"{type(columns.final).__name__} does not predict what its coefficients say, so they prove nothing about it."
+        )
+    return decision
+
+
+def _positions(model: Any, x: BoolArray) -> IntArray:
+    """What the model itself predicts, as positions in its classes."""
+    known = np.asarray(model.classes_)
+    return np.searchsorted(known, np.asarray(model.predict(x))).astype(np.int64)
+
+
+def _weights(columns: FittedColumns) -> tuple[FloatArray, FloatArray, FittedColumns]:
+    """(weights [rows, m], intercepts [rows], what the columns hold when the final estimator sees them)."""
+    final = columns.final
+    name = type(final).__name__
+    if not isinstance(getattr(final, "classes_", None), np.ndarray):
+        raise InputError(
+            f"{name} is no fitted classifier of one label; fit it first, or use poll for other models."
+        )
+    if name == "BernoulliNB":
+        return _naive_bayes(columns)
+    _check_known(final, name)
+    weights, intercept = np.atleast_2d(final.coef_), np.atleast_1d(final.intercept_)
+    rows = 1 if len(final.classes_) == 2 else len(final.classes_)
+    if weights.shape != (rows, len(columns.low)) or intercept.size not in (1, rows):
+        raise InputError(
+            f"{name} has coefficients of shape {weights.shape} for {len(final.classes_)} classes, so it does not compare one "
+            "score a class; use poll for it."
+        )
+    return weights, np.broadcast_to(intercept.reshape(-1), (rows,)), columns
+
+
+def _check_known(final: Any, name: str) -> None:
+    """Refuse an estimator whose `predict` is not known to compare linear scores."""
+    if hasattr(final, "dual_coef_") or not (hasattr(final, "coef_") and hasattr(final, "intercept_")):
+        raise InputError(
+            f"{name} has no plain coefficients, so it is not known to be linear; prove takes logistic regression, LinearSVC, "
+            "SGD, ridge, perceptron and Bernoulli naive Bayes, and poll takes any model."
+        )
+    owners = [_owner(type(final), method) for method in ("predict", "decision_function")]
+    if any(owner not in KNOWN_PREDICTS and not _is_discriminant(owner, name) for owner in owners):
+        raise InputError(
+            f"{name} predicts in a way of its own, which its coefficients may not tell; use poll for it."
+        )
+
+
+def _owner(kind: type, method: str) -> str:
+    """The class of scikit-learn's that defines a method; '' where it is somebody else's."""
+    for base in kind.__mro__:
+        if method in vars(base):
+            return base.__name__ if base.__module__.startswith("sklearn.") else ""
+    return ""
+
+
+def _is_discriminant(owner: str, name: str) -> bool:
+    """Linear discriminant analysis documents its decision anew and computes it as all others do."""
+    return owner == name == "LinearDiscriminantAnalysis"
+
+
+def _naive_bayes(columns: FittedColumns) -> tuple[FloatArray, FloatArray, FittedColumns]:
+    """log Pr(class) + Σ log Pr(column | class), which is linear: a column that is 1 adds log p − log(1 − p)."""
+    final = columns.final
+    present = np.asarray(final.feature_log_prob_)
+    absent = np.log(1 - np.exp(present))
+    seen = columns if final.binarize is None else columns.map(lambda v: (v > final.binarize).astype(float))
+    return present - absent, np.asarray(final.class_log_prior_) + absent.sum(axis=1), seen
+
+
+def _decision(
+    columns: FittedColumns, weights: FloatArray, intercept: FloatArray, seen: FittedColumns
+) -> Decision:
+    """The scores as whole numbers, and how far they and `predict` can be from each other."""
+    unit = float(np.finfo(np.result_type(weights, seen.low, np.float32)).eps) / 2  # of what `predict` adds in
+    weights, intercept = weights.astype(np.float64), intercept.astype(np.float64)
+    low, high = weights * seen.low, weights * seen.high
+    if not (np.isfinite(low).all() and np.isfinite(high).all() and np.isfinite(intercept).all()):
+        raise InputError("The classifier has coefficients that are not finite.")
+    total = (np.maximum(abs(low), abs(high)).sum(axis=1) + abs(intercept)) * (1 + 1e-9)
+    scale, guard = _precision(total, len(seen.low), unit, _finest(weights, seen, intercept))
+    effect = _whole(high, scale) - _whole(low, scale)
+    base = _whole(intercept, scale) + _whole(low, scale).sum(axis=1)
+    if len(base) == 1:  # the sign of one score: 0 for the first class, so that a tie is its
+        base, guard = np.append(0, base), np.append(0, guard)
+        effect = np.concatenate([np.zeros_like(effect), effect])
+    spread = np.zeros((columns.width, len(base)), dtype=np.int64)
+    spread[seen.source] = effect.T
+    return Decision(base, spread, guard, scale, tuple(str(name) for name in columns.final.classes_))
+
+
+def _precision(total: FloatArray, terms: int, unit: float, finest: int) -> tuple[int, IntArray]:
+    """(binary places kept, guard of each class); no guard where every partial sum is a floating number in any order.
+
+    `total` bounds what the absolute values of each class's terms add up to. Adding k terms in any order, products rounded,
+    errs by at most ku/(1 − ku) of that; our own whole numbers by half a unit a term.
+    """
+    largest = float(total.max(initial=0))
+    most = BITS - int(np.ceil(np.log2((4 * largest * (terms + 2)) or 1)))
+    if finest <= most and largest * 2.0**finest < 0.5 / unit:
+        return finest, np.zeros(len(total), dtype=np.int64)
+    share = (terms + 4) * unit
+    if share > 0.1:
+        raise InputError(f"Sums of {terms} numbers of this precision round too much to prove anything.")
+    return most, np.ceil(np.ldexp(total * (share / (1 - share)), most)).astype(np.int64) + terms + 2
+
+
+def _whole(values: FloatArray, scale: int) -> IntArray:
+    """The nearest whole numbers of units 2^−scale; scaling by a power of two is exact."""
+    return np.rint(np.ldexp(values, scale)).astype(np.int64)
+
+
+def _finest(weights: FloatArray, seen: FittedColumns, intercept: FloatArray) -> int:
+    """The least s ≥ 0 such that every product and intercept is surely a multiple of 2^−s."""
+    return max(
+        0,
+        _places(weights) + max(_places(seen.low.astype(np.float64)), _places(seen.high.astype(np.float64))),
+        _places(intercept),
+    )
+
+
+def _places(values: FloatArray) -> int:
+    """How many binary places the numbers have after the point; negative where all are multiples of a power of two."""
+    values = values[values != 0]
+    if not values.size:
+        return 0
+    mantissa, exponent = np.frexp(values)
+    whole = np.ldexp(mantissa, 53).astype(np.int64)
+    lowest = np.log2((whole & -whole).astype(np.float64)).astype(np.int64)
+    return int((53 - exponent - lowest).max())

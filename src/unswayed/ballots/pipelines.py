@@ -1,0 +1,79 @@
+"""What a pipeline's steps make of a column that holds 0 or 1, where every step treats each column by itself or selects some."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unswayed.errors import InputError
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+# scikit-learn's transformers that map each column by itself, whatever the others hold
+BY_COLUMN = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "Binarizer")
+WHY_NOT = {
+    "Normalizer": "divides each row by its own length",
+    "TfidfTransformer": "divides each row by its own length",
+    "PolynomialFeatures": "multiplies columns with each other",
+    "PCA": "mixes columns",
+    "TruncatedSVD": "mixes columns",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class FittedColumns:
+    """The columns that reach the final estimator: `source` says which of the `width` entries each one is, `low` and `high`
+    what it holds where that entry is 0 and 1, in the type in which `predict` computes."""
+
+    final: Any
+    width: int
+    source: IntArray
+    low: FloatArray
+    high: FloatArray
+
+    def map(self, function: Callable[[FloatArray], FloatArray]) -> "FittedColumns":
+        """The columns after a function of each value alone."""
+        return replace(self, low=function(self.low), high=function(self.high))
+
+
+def through_steps(model: Any, width: int) -> FittedColumns:
+    """Both values of every entry, carried through the pipeline by its own steps; a bare estimator has none."""
+    steps = list(model.steps) if hasattr(model, "steps") else [("", model)]
+    source = np.arange(width)
+    both: Any = np.array([[False] * width, [True] * width])
+    for name, step in steps[:-1]:
+        if step is None or step == "passthrough":
+            continue
+        source = source[_kept(name, step, len(source))]
+        both = _carried(name, step, both)
+        if both.shape != (2, len(source)):
+            raise InputError(f"The step '{name}' does not give one column for each it keeps.")
+    return FittedColumns(steps[-1][1], width, source, both[0], both[1])
+
+
+def _kept(name: str, step: Any, columns: int) -> Any:
+    """Which columns a step lets through; refused where it is not known to treat each by itself."""
+    kind = type(step).__name__
+    ours = type(step).__module__.startswith("sklearn.")
+    if ours and callable(getattr(step, "get_support", None)):
+        return np.asarray(step.get_support())
+    if ours and kind in BY_COLUMN:
+        return np.ones(columns, dtype=bool)
+    reason = WHY_NOT.get(kind, "is not known to treat each column by itself")
+    raise InputError(
+        f"The pipeline's step '{name}' ({kind}) {reason}, so the decision is not linear in the entries; "
+        "leave it out, or use poll."
+    )
+
+
+def _carried(name: str, step: Any, both: Any) -> Any:
+    try:
+        carried = step.transform(both)
+    except Exception as error:  # a step that was fitted on something else
+        raise InputError(
+            f"The pipeline's step '{name}' failed on rows of zeros and ones: {error}."
+        ) from error
+    return np.asarray(carried.todense() if hasattr(carried, "todense") else carried)
