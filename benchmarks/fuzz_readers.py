@@ -207,7 +207,7 @@ class SettingsFiles:
             else dumps(mutate_json(json.loads(self.content), self.rng))
         )
         self.store.open(self.settings)
-        assert self.store.settings() == {"format": 1, **self.settings}, (
+        assert self.store.settings() == {"format": 2, **self.settings}, (
             "damaged settings were taken for the same"
         )
         us.load(self.store.path)

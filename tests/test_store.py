@@ -100,3 +100,12 @@ def test_a_copy_of_a_store_is_a_store(tmp_path):
     store.save(VOTES)
     shutil.copytree(tmp_path / "one", tmp_path / "two")
     assert load(tmp_path / "two") == VOTES
+
+
+def test_a_store_of_an_earlier_version_is_refused_with_a_sentence(tmp_path):
+    store = Store(tmp_path / "run")
+    store.open({"seed": 1})
+    path = tmp_path / "run" / "settings.json"
+    path.write_text(path.read_text().replace('"format": 2', '"format": 1'))
+    with pytest.raises(StoreError, match=r"another version of unswayed.*new folder and poll again"):
+        store.open({"seed": 1})

@@ -221,7 +221,7 @@ def test_a_cut_or_altered_file_is_refused_and_never_unpickled(tmp_path):
     path.write_bytes(b"\x80\x04K\x01.")  # a pickle
     with pytest.raises(StoreError):
         Votes.load(path)
-    np.savez(path, about=np.array({"format": 1}, dtype=object))
+    np.savez(path, about=np.array({"format": 2}, dtype=object))
     with pytest.raises(StoreError):
         Votes.load(path)
 
@@ -235,14 +235,14 @@ def test_a_file_of_another_format_or_with_impossible_counts_is_refused(tmp_path)
     np.savez(path, about=np.array(json.dumps(about)), **arrays)
     with pytest.raises(StoreError, match="format 99"):
         Votes.load(path)
-    np.savez(path, about=np.array(json.dumps(about | {"format": 1})), **(arrays | {"stops": np.array([5])}))
+    np.savez(path, about=np.array(json.dumps(about | {"format": 2})), **(arrays | {"stops": np.array([5])}))
     with pytest.raises(StoreError):
         Votes.load(path)
 
 
 def test_files_of_this_format_stay_readable(tmp_path):
     path = tmp_path / "votes.npz"
-    about = {"format": 1, "noise": {"kind": "flip", "beta": 0.75}, "provenance": {"seed": 3}}
+    about = {"format": 2, "noise": {"kind": "flip", "beta": 0.75}, "provenance": {"seed": 3}, "notes": {}}
     arrays = {
         "blocks": [[[7, 2]]],
         "starts": [0],
@@ -254,6 +254,18 @@ def test_files_of_this_format_stay_readable(tmp_path):
     np.savez(path, about=np.array(json.dumps(about)), **arrays)
     votes = Votes.load(path)
     assert votes == Votes([[[7, 2]]], [0], [10], Flip(0.75), [5], targets=[4], provenance={"seed": 3})
+
+
+def test_notes_are_never_compared_and_join_and_are_kept(tmp_path):
+    row = dataclasses.replace(make(), notes={"engine": "row", "versions": {"torch": "2"}})
+    other = dataclasses.replace(make(), notes={"engine": "generic", "versions": {"torch": "2"}})
+    assert row == other
+    assert row.difference(other) is None
+    later = dataclasses.replace(other, starts=other.starts + 10**6, stops=other.stops + 10**6)
+    both = row + later
+    assert dict(both.notes) == {"engine": "row, generic", "versions": {"torch": "2"}}
+    both.save(tmp_path / "votes.npz")
+    assert Votes.load(tmp_path / "votes.npz").notes == both.notes
 
 
 def test_a_file_that_unpacks_to_too_much_is_refused_before_it_is_read(tmp_path, monkeypatch):

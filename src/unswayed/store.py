@@ -12,7 +12,7 @@ from typing import Any
 from unswayed.errors import StoreError, WorldError
 from unswayed.votes import Votes, write_atomically
 
-FORMAT = 1
+FORMAT = 2
 SETTINGS = "settings.json"
 VOTES = "votes.npz"
 
@@ -55,8 +55,13 @@ class Store:
             raise WorldError(f"{path} could not be read: {error.strerror or error}.") from error
         except (ValueError, RecursionError) as error:  # the latter where brackets nest too deeply
             raise StoreError(f"{path} is damaged: it is not JSON.") from error
-        if not isinstance(settings, dict) or settings.get("format") != FORMAT:
-            raise StoreError(f"{path} is not a settings file that this version reads.")
+        if not isinstance(settings, dict) or not isinstance(settings.get("format"), int):
+            raise StoreError(f"{path} is not a settings file of ours.")
+        if settings["format"] != FORMAT:
+            raise StoreError(
+                f"The store {self.path} was made by another version of unswayed, which may have counted other answers; "
+                "use a new folder and poll again."
+            )
         return settings
 
     def votes(self) -> Votes | None:

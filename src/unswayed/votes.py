@@ -11,19 +11,19 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from unswayed.errors import InputError, StoreError, WorldError
+from unswayed.notes import frozen, joined
 from unswayed.theory.noise import Noise, noise_from_dict
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
-FORMAT = 1
+FORMAT = 2
 MAX_BYTES = 2**33  # a vote file larger than this when unpacked is refused before it is read
 
 
@@ -58,7 +58,8 @@ class Votes:
     `blocks[b, t, c]` counts the samples numbered `starts[b] .. stops[b] - 1` in which target `t` was given label `c`.
     Samples without an answer are in no class but stay in `samples`. `polled[b, t]` is False where an adaptive run had
     already settled target `t`. `entries[t]` is the length of the structure vector, `ones[t]` how many of its entries
-    are 1 (None where unknown). `provenance` says what was asked; votes join only if it is equal.
+    are 1 (None where unknown). `provenance` says what was asked; votes join only if it is equal. `notes` say what
+    happened (engine, device, versions, audit); they are never compared, and join with the votes.
     """
 
     blocks: IntArray
@@ -70,6 +71,7 @@ class Votes:
     targets: IntArray = None  # type: ignore[assignment]  # 0, 1, 2, … unless given
     polled: BoolArray = None  # type: ignore[assignment]  # all, unless given
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    notes: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -89,7 +91,8 @@ class Votes:
         polled = np.ones((blocks, targets), bool) if self.polled is None else np.array(self.polled, bool)
         polled.flags.writeable = False
         put(self, "polled", polled)
-        put(self, "provenance", MappingProxyType(json.loads(json.dumps(dict(self.provenance)))))
+        put(self, "provenance", frozen(self.provenance))
+        put(self, "notes", frozen(self.notes))
         self._check()
 
     def _check(self) -> None:
@@ -228,6 +231,7 @@ class Votes:
             starts=starts[order],
             stops=np.concatenate([self.stops, other.stops])[order],
             polled=np.concatenate([self.polled, other.polled])[order],
+            notes=joined(self.notes, other.notes),
         )
 
     def first(self, samples: int) -> "Votes":
@@ -254,7 +258,8 @@ class Votes:
         }
         if self.ones is not None:
             arrays["ones"] = self.ones
-        about = {"format": FORMAT, "noise": self.noise.to_dict(), "provenance": dict(self.provenance)}
+        about = {"format": FORMAT, "noise": self.noise.to_dict()}
+        about |= {"provenance": dict(self.provenance), "notes": dict(self.notes)}
         buffer = io.BytesIO()
         np.savez_compressed(buffer, about=np.array(json.dumps(about)), allow_pickle=False, **arrays)
         write_atomically(Path(path), buffer.getvalue())
@@ -279,9 +284,11 @@ class Votes:
                 arrays = {name: archive[name] for name in archive.files if name != "about"}
             if about["format"] != FORMAT:
                 raise StoreError(
-                    f"{path} has vote format {about['format']}; this version reads format {FORMAT}."
+                    f"{path} was written by another version of unswayed (vote format {about['format']}, here {FORMAT}), "
+                    "which may have counted other answers; poll again."
                 )
-            return cls(noise=noise_from_dict(about["noise"]), provenance=about["provenance"], **arrays)
+            words = {name: about[name] for name in ("provenance", "notes")}
+            return cls(noise=noise_from_dict(about["noise"]), **words, **arrays)
         except StoreError:
             raise
         except Exception as error:  # a damaged file can fail anywhere in zip, npy or JSON reading

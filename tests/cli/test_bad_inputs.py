@@ -144,8 +144,8 @@ BAD = {
     "no such store": (nothing, "report run", "run"),
     "an empty store": (store_of(), "report run", "settings.json"),
     "damaged settings": (store_of(settings=b"{oops"), "report run", "damaged"),
-    "settings without votes": (store_of(settings=b'{"format": 1}'), "report run", "no votes"),
-    "damaged votes": (store_of(settings=b'{"format": 1}', archive=b"PK\x03\x04nonsense"), "report run", "votes.npz"),
+    "settings without votes": (store_of(settings=b'{"format": 2}'), "report run", "no votes"),
+    "damaged votes": (store_of(settings=b'{"format": 2}', archive=b"PK\x03\x04nonsense"), "report run", "votes.npz"),
     "explain without data": (nothing, "explain 3", "--dataset"),
     "explain two nodes": (nothing, "explain 3,4 --edges E.csv --features X.csv --labels Y.csv", "one node"),
     "explain without a node": (nothing, "explain", "NODE"),
@@ -301,7 +301,7 @@ def test_an_interrupt_says_that_nothing_is_lost(call, own, monkeypatch):
 
 def test_votes_that_are_no_votes(call, here):
     (here / "run").mkdir()
-    (here / "run" / "settings.json").write_text('{"format": 1}')
+    (here / "run" / "settings.json").write_text('{"format": 2}')
     np.savez(here / "run" / "votes.npz", about=np.array("{}"))
     code, _, err = call("report", "run")
     assert code == 2

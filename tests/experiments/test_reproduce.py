@@ -34,7 +34,7 @@ def store(folder, training, betas=BETAS):
     for beta in betas:
         place = run.folder / f"beta-{beta}"
         place.mkdir(parents=True)
-        (place / "settings.json").write_text(json.dumps({"format": 1}))
+        (place / "settings.json").write_text(json.dumps({"format": 2}))
         blocks = np.repeat(counts[None], SAMPLES // 1000, axis=0)
         starts = np.arange(0, SAMPLES, 1000)
         Votes(blocks, starts, starts + 1000, Flip(beta=beta), np.full(4, 2707)).save(place / "votes.npz")

@@ -21,7 +21,7 @@ def sample_numbers(start: int, stop: int) -> tuple[Tensor, Tensor]:
 def noisy_edges(graph: Graph, clean: Tensor, stream: Stream, noise: Noise, start: int, stop: int) -> Tensor:
     """int64[2, edges]: noisy versions of the graph, block-diagonal; `clean` lists its pairs' entries, ascending.
 
-    First the self-loops, then the edges kept, then those added, on the device of `clean`.
+    First the self-loops, then the pairs by entry in one direction, then in the other, on the device of `clean`.
     """
     n, device = graph.num_nodes, clean.device
     sample, entry = SparseStream(stream).ones(start, stop, n * (n - 1) // 2, clean, noise, device=device)

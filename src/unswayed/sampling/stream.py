@@ -21,7 +21,7 @@ from torch import Tensor
 from unswayed.errors import InputError
 from unswayed.theory.noise import Noise
 
-NAME = "philox4x32-10/1"  # goes into the provenance; another layout of the counter must get another name
+NAME = "philox4x32-10/2"  # goes into the provenance; another layout of the counter must get another name
 PURPOSES = {"certify": 0, "select": 1, "train": 2}
 
 WORDS = 2**32

@@ -131,7 +131,7 @@ def test_obstacles_are_named(data: Data) -> None:
 
 def test_which_stream_is_drawn(data: Data) -> None:
     threat, model = AllPairs(data, [0, 1]), net("gin")
-    assert Question(model, threat, NOISE).stream_name.endswith("sparse-1")
+    assert Question(model, threat, NOISE).stream_name.endswith("sparse-2")
     dense = Question(model, threat, NOISE, draws="dense")
     assert not dense.sparse
     assert not Question(model, threat, Flip(beta=0.7)).sparse
