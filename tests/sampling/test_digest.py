@@ -1,17 +1,26 @@
+import argparse
 import copy
 import functools
+import os
 import subprocess
 import sys
+import threading
+from collections import OrderedDict, defaultdict, namedtuple
+from dataclasses import dataclass, field
+from enum import Enum
+from fractions import Fraction
+from pathlib import Path, PurePosixPath
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 from torch_geometric.data import Data
-from torch_geometric.nn import GCN
+from torch_geometric.nn import GCN, Sequential
 
 import unswayed as us
-from unswayed.errors import StoreError
+from unswayed.errors import StoreError, UnsoundModel
 from unswayed.sampling.digest import describe_model
 
 
@@ -85,6 +94,147 @@ def test_what_a_module_holds_matters():
     assert digest(Holding(torch.eye(2))) == digest(models[0]) == digest(copy.deepcopy(models[0]))
 
 
+@dataclass
+class Config:
+    sign: float
+    names: list = field(default_factory=list)
+
+
+class Slotted:
+    __slots__ = ("sign",)
+
+    def __init__(self, sign):
+        self.sign = sign
+
+
+class Signs(Enum):
+    MINUS = -1
+    PLUS = 1
+
+
+Point = namedtuple("Point", "sign")
+SETTINGS = {
+    "argparse": lambda sign: argparse.Namespace(sign=sign),
+    "simple namespace": lambda sign: SimpleNamespace(sign=sign),
+    "dataclass": Config,
+    "deep": lambda sign: {"a": [{"b": (Config(1.0, [SimpleNamespace(sign=sign)]),)}]},
+    "slots": Slotted,
+    "enum": Signs,
+    "named tuple": Point,
+    "set": lambda sign: {"flip", "x", "y"} if sign < 0 else {"keep", "x", "y"},
+    "frozen set": lambda sign: frozenset({sign, 5}),
+    "numpy scalar": np.float32,
+    "numpy objects": lambda sign: np.array([sign, "x"], dtype=object),
+    "data": lambda sign: Data(x=torch.full((2, 1), float(sign)), edge_index=torch.zeros(2, 0).long()),
+    "device": lambda sign: torch.device("cpu" if sign < 0 else "meta"),
+    "type": lambda sign: torch.float32 if sign < 0 else torch.float64,
+    "class": lambda sign: Config if sign < 0 else Slotted,
+    "function": lambda sign: torch.neg if sign < 0 else torch.abs,
+    "lambdas on one line": lambda sign: (lambda x: -x) if sign < 0 else (lambda x: x),
+    "keyword default": lambda sign: functools.partial(print, end=sign),
+    "default dict": lambda sign: defaultdict(int if sign < 0 else float),
+    "ordered": lambda sign: OrderedDict([(sign, 1), (0, 2)]),
+    "order of a dict": lambda sign: {1: 0, 2: 0} if sign < 0 else {2: 0, 1: 0},
+    "range": lambda sign: range(sign + 5),
+    "path": lambda sign: PurePosixPath(f"a/{sign}"),
+    "type of a number": lambda sign: 1 if sign < 0 else 1.0,
+    "fraction": lambda sign: Fraction(sign, 3),
+    "modules unregistered": lambda sign: [Net(scale=sign)],
+    "random state": lambda sign: np.random.RandomState(sign + 1),
+    "generator": lambda sign: torch.Generator().manual_seed(sign + 1),
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_settings_of_every_kind_tell_two_models_apart(name):
+    make = SETTINGS[name]
+    minus, again, plus = (Net(scale=make(sign)) for sign in (-1, -1, 1))
+    assert digest(minus) == digest(again) == digest(copy.deepcopy(minus))
+    assert digest(minus) != digest(plus)
+
+
+@pytest.mark.parametrize(
+    "value", [threading.Lock(), (i for i in range(3)), sys.stdout, torch.empty(2, device="meta")]
+)
+def test_what_has_no_content_to_compare_is_refused_by_name(value):
+    with pytest.raises(UnsoundModel, match=r"the classifier\.scale\.item 0.*has no content"):
+        digest(Net(scale={"deep": value}))
+
+
+def test_the_source_of_base_classes_matters():
+    def family(sign):
+        if sign < 0:
+
+            class Base(Net):
+                def turned(self, x):
+                    return -x
+        else:
+
+            class Base(Net):
+                def turned(self, x):
+                    return x
+
+        class Child(Base):
+            def forward(self, x, edge_index):
+                return self.turned(super().forward(x, edge_index))
+
+        return Child()
+
+    assert digest(family(-1)) == digest(family(-1)) != digest(family(1))
+
+
+def test_what_is_put_into_a_class_matters(monkeypatch):
+    before = digest(Net())
+    monkeypatch.setattr(Net, "forward", lambda self, x, edge_index: -self.linear(x))
+    assert digest(Net()) != before
+    monkeypatch.undo()
+    monkeypatch.setattr(Net, "slope", 3, raising=False)
+    assert digest(Net()) != before
+
+
+def test_classes_and_functions_without_source_are_told_apart():
+    def made(sign):
+        scope = {"nn": nn}
+        exec(f"class Odd(nn.Module):\n    def forward(self, x, edge_index): return {sign} * x", scope)
+        exec(f"def odd(rows): return rows[:, {sign}]", scope)
+        return scope["Odd"](), scope["odd"]
+
+    (minus, less), (plus, more) = made(-1), made(1)
+    assert digest(minus) != digest(plus)
+    assert digest(less) != digest(more)
+    assert digest(less) == digest(made(-1)[1])
+
+
+class Turning(nn.Module):
+    def __init__(self, sign: float):
+        super().__init__()
+        self.sign = sign
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+        return x * self.sign
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::torch.jit.TracerWarning")
+def test_compiled_programs_matter():
+    example = torch.ones(2, 2), torch.zeros(2, 0).long()
+    for build in (
+        torch.jit.script,
+        lambda module: torch.jit.trace(module, example),
+        torch.fx.symbolic_trace,
+    ):
+        minus, again, plus = (build(Turning(sign)) for sign in (-1.0, -1.0, -1.00000001))
+        assert digest(minus) == digest(again) != digest(plus)
+
+
+def test_the_wiring_of_a_sequential_matters():
+    def wired(text):
+        return Sequential(
+            "x, edge_index", [(nn.Identity(), "x -> a"), (nn.Tanh(), "x -> b"), (torch.sub, text)]
+        )
+
+    assert digest(wired("a, b -> x")) == digest(wired("a, b -> x")) != digest(wired("b, a -> x"))
+
+
 def make(value, array):
     def ask(rows, offset=0):
         return (rows.sum(axis=1) + value + offset + array.sum()) % 2
@@ -122,11 +272,20 @@ def test_another_process_computes_the_same_hash():
         "from unswayed.sampling.digest import describe_model as d; torch.manual_seed(0);"
         "print(d(T(random_state=0).fit(np.eye(6), np.arange(6) % 3))['sha256'], d(torch.nn.Linear(3, 2))['sha256'],"
         "d(GAT(3, 4, 2, 2))['sha256'], d(GIN(3, 4, 2, 2))['sha256'],"
-        "d(torch.nn.TransformerEncoderLayer(4, 2))['sha256'])"
+        "d(torch.nn.TransformerEncoderLayer(4, 2))['sha256']);"
+        "import test_digest as t;"
+        "print([t.digest(t.Net(scale=make(-1))) for name, make in t.SETTINGS.items()])"
     )
+    here = str(Path(__file__).parent)
     runs = {
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-        for _ in range(2)
+        subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join([here, *sys.path])},
+        ).stdout
+        for seed in ("1", "2")
     }
     assert len(runs) == 1
 

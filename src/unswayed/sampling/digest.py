@@ -1,39 +1,59 @@
-"""Content hashes of classifiers, so that a stored run is never continued with another one."""
+"""Content hashes of classifiers, so that a stored run is never continued with another one.
+
+Whatever a classifier holds is either hashed, in the same way in every process, or refused: nothing is passed over.
+"""
 
 import hashlib
 import inspect
+import logging
+import re
+import sys
+from collections.abc import Callable
+from enum import Enum
 from functools import partial
+from pathlib import PurePath
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
-from torch import Tensor, nn
+import torch
+from torch import Tensor, fx, nn
 
+from unswayed.errors import UnsoundModel
 from unswayed.sampling.inputs import update_hash
 
-SIMPLE = (bool, int, float, str, type(None))
-HELD = (*SIMPLE, Tensor, np.ndarray, list, tuple, dict, partial)
-INTERNAL = frozenset(vars(nn.Module()))  # among them `training`, which a poll sets and restores
+LIBRARIES = frozenset({"torch", "torch_geometric", *sys.stdlib_module_names} - {"__main__"})
+PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), range, slice)
+TORCH = (torch.dtype, torch.device, torch.layout, torch.Size, torch.memory_format)
+PRINTED: frozenset[type] = frozenset({*PLAIN, *TORCH})  # their printed form says all
+INTERNAL = frozenset(vars(nn.Module())) | {
+    "inspector"
+}  # among them `training`, which a poll sets and restores
+HOOKS = ("_forward_pre_hooks", "_forward_hooks")
+LENIENT = "if possible, "  # what a library keeps to itself, and descriptors of a class whose source is hashed anyway
+
+Parts = list[tuple[str, Any]]
 
 
 def describe_model(model: Any) -> dict[str, str]:
     """JSON-ready: the classifier's name, a sha256 of its content, and in words what that covers.
 
-    A module: its printed form, the settings, tensors and functions that every submodule holds, its forward hooks, the
-    source of every class that is not torch's or torch_geometric's own, all parameters and buffers. A fitted estimator: its
+    A module: the source of every class that is not torch's or torch_geometric's own, with its bases; the settings, tensors,
+    functions and hooks that every submodule holds, all parameters and buffers. A fitted estimator: its
     settings and fitted attributes. A function: its source, defaults and what it closes over. Nothing can see what a
     function reads from globals.
     """
-    hashed = hashlib.sha256()
     if isinstance(model, nn.Module):
         covers = "source, settings and state of every module"
-        _hash_module(hashed, model)
     elif hasattr(model, "predict"):
         covers = "source, settings and fitted attributes of the estimator"
-        _hash_value(hashed, "estimator", model, depth=8)
     else:
         covers = "source, defaults and closure of the callable"
-        _hash_value(hashed, "callable", model, depth=4)
-    return {"name": _name(model), "sha256": hashed.hexdigest(), "covers": covers}
+    try:
+        content = _Fingerprint().of(model, "the classifier").hex()
+    except RecursionError as error:
+        raise UnsoundModel("The classifier's settings are nested too deeply to be hashed.") from error
+    return {"name": _name(model), "sha256": content, "covers": covers}
 
 
 def _name(thing: Any) -> str:
@@ -41,73 +61,232 @@ def _name(thing: Any) -> str:
     return f"{named.__module__}.{named.__qualname__}"
 
 
-def _source(thing: Any) -> str:
+class _Fingerprint:
+    """Digests of values by their content; a value that is met again inside itself is known by how far up it is."""
+
+    def __init__(self) -> None:
+        self.known: dict[int, tuple[Any, bytes]] = {}  # the value too, so that its id stays its own
+        self.open: dict[int, int] = {}
+
+    def of(self, value: Any, path: str) -> bytes:
+        """sha256 of the value, or a refusal that names where it is held."""
+        if type(value) in PRINTED or isinstance(value, Enum | PurePath | np.dtype):
+            return _sha(f"{_name(type(value))} {value!r}")
+        if id(value) in self.open:
+            return _sha(f"again, {len(self.open) - self.open[id(value)]} up")
+        if id(value) not in self.known:
+            self.open[id(value)] = len(self.open)
+            try:
+                self.known[id(value)] = value, self._digest(value, path)
+            finally:
+                del self.open[id(value)]
+        return self.known[id(value)][1]
+
+    def _digest(self, value: Any, path: str) -> bytes:
+        if isinstance(value, Tensor):
+            return _tensor(value, path)
+        if isinstance(value, np.generic | np.ndarray) and not value.dtype.hasobject:
+            return _sha(f"{value.dtype} {value.shape}", np.ascontiguousarray(value).tobytes())
+        if isinstance(value, set | frozenset):
+            return _sha(_name(type(value)), *sorted(self.of(item, f"{path} (a set)") for item in value))
+        head = f"{_name(type(value))} {_name(value) if isinstance(value, NAMED) else ''}"
+        parts = [_sha(name) + self._part(name, item, path) for name, item in _parts(value, path)]
+        return _sha(head, *parts)
+
+    def _part(self, name: str, item: Any, path: str) -> bytes:
+        """A part; lenient ones are passed over where they have no content to compare."""
+        if not name.startswith(LENIENT):
+            return self.of(item, f"{path}.{name}")
+        try:
+            return self.of(item, path)
+        except UnsoundModel:
+            return b""
+
+
+def _sha(*content: str | bytes) -> bytes:
+    """One digest of several pieces, each with its length, so that none can pass for two."""
+    hashed = hashlib.sha256()
+    for item in content:
+        piece = item.encode() if isinstance(item, str) else item
+        hashed.update(len(piece).to_bytes(8, "little") + piece)
+    return hashed.digest()
+
+
+def _tensor(value: Tensor, path: str) -> bytes:
+    hashed = hashlib.sha256(_name(type(value)).encode())
+    try:
+        update_hash(hashed, "tensor", value)
+    except Exception as error:  # meta, lazy, quantised: whatever has no plain numbers
+        raise _refusal(path, value) from error
+    return hashed.digest()
+
+
+def _refusal(path: str, value: Any) -> UnsoundModel:
+    return UnsoundModel(
+        f"What {path} holds (a {type(value).__name__}) has no content that two runs could compare, so another model could be "
+        "taken for this one; hold plain settings there (numbers, text, tensors, lists, dataclasses), or leave it out."
+    )
+
+
+def _parts(value: Any, path: str) -> Parts:
+    """What a value consists of, by name and in an order that does not depend on the process."""
+    for kind, split in SPLIT.items():
+        if isinstance(value, kind):
+            return split(value)
+    if type(value) is dict:
+        return [(f"item {i}", pair) for i, pair in enumerate(value.items())]
+    if type(value) in (list, tuple):
+        return [(str(i), item) for i, item in enumerate(value)]
+    if isinstance(value, np.ndarray):
+        return [("shape", value.shape), ("items", value.ravel().tolist())]
+    if hasattr(value, "stores") and hasattr(value, "to_dict"):  # torch_geometric's Data
+        return [("class", type(value)), ("stores", [_sorted(store.to_dict()) for store in value.stores])]
+    return _reduced(value, path)
+
+
+def _reduced(value: Any, path: str) -> Parts:
+    """An object as it would be pickled: its class, what it is built from, and its state."""
+    try:
+        reduced = value.__reduce_ex__(4)
+    except Exception as error:  # locks, files, generators: whatever cannot leave its process
+        raise _refusal(path, value) from error
+    if isinstance(reduced, str):
+        return [("global", reduced)]
+    build, arguments, state, items, pairs = (*reduced, None, None, None)[:5]
+    return [
+        ("class", type(value)),
+        ("build", build),
+        ("arguments", arguments),
+        *_state(state),
+        ("items", None if items is None else list(items)),
+        ("pairs", None if pairs is None else list(pairs)),
+    ]
+
+
+def _state(state: Any) -> Parts:
+    """Attributes by name; in which order they were set does not matter."""
+    return _sorted(state) if isinstance(state, dict) else [("state", state)]
+
+
+def _sorted(named: dict[Any, Any]) -> Parts:
+    return sorted(((str(key), item) for key, item in named.items()), key=lambda part: part[0])
+
+
+def _of_module(module: nn.Module) -> Parts:
+    parts: Parts = [("class", type(module)), ("repr", module.extra_repr()), ("code", _code_of(module))]
+    parts += [] if isinstance(module, torch.jit.ScriptModule) else _held(module)
+    parts += module.named_children()
+    return [*parts, *module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]
+
+
+def _held(module: nn.Module) -> Parts:
+    """What a module holds as attributes, and the hooks of its calls by their functions (their keys only count)."""
+    attributes = {key: value for key, value in vars(module).items() if key not in INTERNAL}
+    hooked = [*HOOKS, *(k for k, v in attributes.items() if k.endswith("_hooks") and isinstance(v, dict))]
+    hooks = [(key, list(getattr(module, key).values())) for key in hooked]
+    private = LENIENT if _is_library(type(module)) else ""
+    held = {
+        (private if key[0] == "_" else "") + key: value
+        for key, value in attributes.items()
+        if key not in hooked
+    }
+    return [*_sorted(held), *hooks]
+
+
+def _code_of(module: nn.Module) -> Any:
+    """The program of a module that carries one instead of a class: scripted, traced, or made by torch.fx."""
+    if isinstance(module, torch.jit.ScriptModule):
+        return _compiled(module)
+    return module.code if isinstance(module, fx.GraphModule) else None
+
+
+def _compiled(module: Any) -> Parts:
+    """Its code, the constants in it, and its attributes; numbers that only tell compilations apart are left out."""
+    text, constants = module.code_with_constants if hasattr(module, "forward") else ("", None)
+    graph = re.sub(r" *#.*", "", str(module.inlined_graph)) if text else ""
+    own = module._c.dump_to_str(False, True, False).partition("\n  submodules {")[0]
+    held = {name: getattr(module, name) for name in re.findall(r"^    (\w+) = ", own, re.MULTILINE)}
+    plain = {k: v for k, v in held.items() if k not in INTERNAL and not isinstance(v, nn.Module)}
+    program = re.sub(r"___torch_mangle_\d+\.", "", text + graph)
+    return [("program", program), ("attributes", _sorted(plain)), ("constants", _constants(constants))]
+
+
+def _constants(mapping: Any) -> Parts:
+    return [] if mapping is None else _sorted(mapping.const_mapping)
+
+
+def _of_class(kind: type) -> Parts:
+    """The source of the class and of its bases as far as they are the user's, and what was put into them since."""
+    bases = [base for base in kind.__mro__ if not _is_library(base)]
+    return [(_name(base), _own_class(base)) for base in bases]
+
+
+def _own_class(kind: type) -> Parts:
+    members = [] if _is_installed(kind) else _sorted(dict(vars(kind)))
+    kept = [(LENIENT + name, item) for name, item in members if not name.startswith("__") or callable(item)]
+    return [("source", _source(kind) or ""), *kept]
+
+
+def _is_library(kind: type) -> bool:
+    """Whether a library has this class; a class may claim any module."""
+    home = sys.modules.get(kind.__module__)
+    there = hasattr(home, kind.__qualname__.partition(".")[0])
+    return there and kind.__module__.partition(".")[0] in LIBRARIES
+
+
+def _is_installed(kind: type) -> bool:
+    return "site-packages" in str(getattr(sys.modules.get(kind.__module__), "__file__", ""))
+
+
+def _source(thing: Any) -> str | None:
     try:
         return inspect.getsource(thing)
     except (OSError, TypeError):
-        return _name(thing)
+        return None
 
 
-def _hash_module(hashed: Any, model: nn.Module, depth: int = 4) -> None:
-    for name, module in model.named_modules():
-        kind = type(module)
-        own = not kind.__module__.startswith(("torch.", "torch_geometric."))
-        hashed.update(f"{name} {_name(kind)} {_source(kind) if own else ''}".encode())
-        hashed.update(module.extra_repr().encode())
-        hooks = [*module._forward_pre_hooks.values(), *module._forward_hooks.values()]
-        for key, value in [*_held(module, own), ("hooks", hooks)] if depth > 0 else []:
-            _hash_value(hashed, key, value, depth - 1)
-    for name, value in sorted([*model.named_parameters(), *model.named_buffers()], key=lambda item: item[0]):
-        update_hash(hashed, name, value)
+def _of_function(function: FunctionType) -> Parts:
+    """Its source (its code too where a line may hold several functions, or none is found), and what it closes over."""
+    source = _source(function)
+    exact = None if source is not None and function.__name__ != "<lambda>" else _of_code(function.__code__)
+    return [
+        ("source", source),
+        ("code", exact),
+        ("defaults", function.__defaults__),
+        ("keyword defaults", function.__kwdefaults__),
+        *((f"closed over {i}", _cell(cell)) for i, cell in enumerate(function.__closure__ or ())),
+    ]
 
 
-def _held(module: nn.Module, own: bool) -> list[tuple[str, Any]]:
-    """What a module holds as plain attributes and may answer by; of library classes, their public settings."""
-    held = {
-        key: value for key, value in vars(module).items() if key not in INTERNAL and (own or key[0] != "_")
-    }
-    plain = {k: v for k, v in held.items() if isinstance(v, HELD) or inspect.isroutine(v)}
-    return sorted(plain.items(), key=lambda item: item[0])
+def _cell(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not filled yet
+        return "empty"
 
 
-def _hash_value(hashed: Any, name: str, value: Any, depth: int) -> None:
-    """Feed a value and what it holds, down to a depth, in an order that does not depend on the process."""
-    if isinstance(value, SIMPLE):
-        hashed.update(f"{name}={value!r}".encode())
-    elif isinstance(value, nn.Module):
-        _hash_module(hashed, value, depth - 1)
-    elif isinstance(value, Tensor):
-        update_hash(hashed, name, value)
-    elif isinstance(value, np.ndarray) and value.dtype != object:
-        hashed.update(f"{name} {value.dtype} {value.shape}".encode())
-        hashed.update(np.ascontiguousarray(value).tobytes())
-    else:
-        hashed.update(f"{name}:{_name(value)}".encode())
-        if inspect.isroutine(value) or inspect.isclass(value):
-            hashed.update(_source(value).encode())
-        if depth > 0:
-            for key, item in _parts(value):
-                _hash_value(hashed, key, item, depth - 1)
+def _of_code(code: CodeType) -> Any:
+    constants = [_of_code(item) if isinstance(item, CodeType) else item for item in code.co_consts]
+    return [code.co_code, code.co_names, code.co_varnames, code.co_freevars, constants]
 
 
-def _parts(value: Any) -> list[tuple[str, Any]]:
-    if isinstance(value, dict):
-        return sorted(((str(key), item) for key, item in value.items()), key=lambda part: part[0])
-    if isinstance(value, list | tuple):
-        return [(str(i), item) for i, item in enumerate(value)]
-    if isinstance(value, np.ndarray):
-        return [(str(i), item) for i, item in enumerate(value.ravel())]
-    if inspect.isfunction(value):
-        cells = value.__closure__ or ()
-        return [
-            ("defaults", value.__defaults__),
-            *((f"cell{i}", c.cell_contents) for i, c in enumerate(cells)),
-        ]
-    if inspect.ismethod(value):
-        return [("self", value.__self__), ("function", value.__func__)]
-    if hasattr(value, "func") and hasattr(value, "keywords"):  # functools.partial
-        return [("func", value.func), ("args", value.args), ("keywords", value.keywords)]
-    if inspect.isclass(value) or inspect.isbuiltin(value) or inspect.ismodule(value):
-        return []
-    state = value.__getstate__() if hasattr(value, "__getstate__") else vars(value)
-    return [("class", type(value)), ("state", state)] if state is not None else [("class", type(value))]
+def _of_builtin(function: Any) -> Parts:
+    owner = getattr(function, "__self__", None)
+    return [] if owner is None or isinstance(owner, ModuleType) else [("self", owner)]
+
+
+NAMED = (type, ModuleType, FunctionType, BuiltinFunctionType)
+SPLIT: dict[Any, Callable[[Any], Parts]] = {
+    nn.Module: _of_module,
+    type: _of_class,
+    ModuleType: lambda module: [("name", module.__name__)],
+    FunctionType: _of_function,
+    MethodType: lambda method: [("self", method.__self__), ("function", method.__func__)],
+    BuiltinFunctionType: _of_builtin,
+    partial: lambda part: [("function", part.func), ("arguments", part.args), ("keywords", part.keywords)],
+    staticmethod: lambda method: [("function", method.__func__)],
+    classmethod: lambda method: [("function", method.__func__)],
+    property: lambda item: [("get", item.fget), ("set", item.fset), ("delete", item.fdel)],
+    logging.Logger: lambda logger: [("name", logger.name)],
+    torch.Generator: lambda generator: [("state", generator.get_state())],
+}
