@@ -273,10 +273,10 @@ def test_a_file_that_unpacks_to_too_much_is_refused_before_it_is_read(tmp_path, 
     make().save(path)
     with zipfile.ZipFile(path) as archive:
         size = sum(item.file_size for item in archive.infolist())
-    monkeypatch.setattr("unswayed.votes.MAX_BYTES", size - 1)
+    monkeypatch.setattr("unswayed.files.MAX_BYTES", size - 1)
     with pytest.raises(StoreError, match="unpacks"):
         Votes.load(path)
-    monkeypatch.setattr("unswayed.votes.MAX_BYTES", size)
+    monkeypatch.setattr("unswayed.files.MAX_BYTES", size)
     assert Votes.load(path) == make()
 
 

@@ -13,8 +13,15 @@ if TYPE_CHECKING:
     from unswayed import errors, theory
     from unswayed.ballots.hashed import Hashed
     from unswayed.ballots.networks import BallotNetwork, LabelBallots, Snapshot
-    from unswayed.certificates import Certificates, certify
-    from unswayed.choosing import best_of, chosen_on
+    from unswayed.certificates import (
+        Certificates,
+        Certified,
+        TopCertificates,
+        best_of,
+        certify,
+        certify_top,
+        chosen_on,
+    )
     from unswayed.polling import poll
     from unswayed.report.html import write_report
     from unswayed.report.plots import plot_accuracy
@@ -24,7 +31,6 @@ if TYPE_CHECKING:
     from unswayed.sampling.until import Budget, Target
     from unswayed.store import load
     from unswayed.theory.noise import AddDelete, Flip
-    from unswayed.topk import TopCertificates, certify_top
     from unswayed.votes import Votes
 
 # name → the module it lives in; a module of the same name stands for itself
@@ -35,6 +41,7 @@ _HOMES = {
     "Bits": "unswayed.sampling.threat",
     "Budget": "unswayed.sampling.until",
     "Certificates": "unswayed.certificates",
+    "Certified": "unswayed.certificates",
     "Flip": "unswayed.theory.noise",
     "Hashed": "unswayed.ballots.hashed",
     "LabelBallots": "unswayed.ballots.networks",
@@ -44,12 +51,12 @@ _HOMES = {
     "SerialRunner": "unswayed.runners.serial",
     "Snapshot": "unswayed.ballots.networks",
     "Target": "unswayed.sampling.until",
-    "TopCertificates": "unswayed.topk",
+    "TopCertificates": "unswayed.certificates",
     "Votes": "unswayed.votes",
-    "best_of": "unswayed.choosing",
+    "best_of": "unswayed.certificates",
     "certify": "unswayed.certificates",
-    "certify_top": "unswayed.topk",
-    "chosen_on": "unswayed.choosing",
+    "certify_top": "unswayed.certificates",
+    "chosen_on": "unswayed.certificates",
     "errors": "unswayed.errors",
     "load": "unswayed.store",
     "plot_accuracy": "unswayed.report.plots",
@@ -65,6 +72,7 @@ __all__ = [
     "Bits",
     "Budget",
     "Certificates",
+    "Certified",
     "Flip",
     "Hashed",
     "LabelBallots",

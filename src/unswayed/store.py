@@ -9,8 +9,10 @@ import os
 from pathlib import Path
 from typing import Any
 
+from unswayed.certificates.files import read
 from unswayed.errors import StoreError, WorldError
-from unswayed.votes import Votes, write_atomically
+from unswayed.files import write_atomically
+from unswayed.votes import Votes, wordless
 
 FORMAT = 2
 SETTINGS = "settings.json"
@@ -85,6 +87,7 @@ WORDS = {
 
 def difference(stored: dict[str, Any], asked: dict[str, Any]) -> str | None:
     """The first setting that differs, in words; None when all are equal."""
+    stored, asked = wordless(stored), wordless(asked)
     for name in [*WORDS, *sorted(set(stored) | set(asked))]:
         if stored.get(name) == asked.get(name):
             continue
@@ -117,7 +120,12 @@ def _short(value: Any) -> str:
     return str(value)
 
 
-def load(path: str | os.PathLike[str]) -> Votes:
+def load(path: str | os.PathLike[str]) -> Any:
+    """The votes or certificates in a file that `save` wrote, or the votes in the folder of a stored run."""
+    return load_votes(path) if Path(path).is_dir() else read(path)
+
+
+def load_votes(path: str | os.PathLike[str]) -> Votes:
     """The votes in a vote file, or in the folder of a stored run."""
     if not Path(path).is_dir():
         return Votes.load(path)

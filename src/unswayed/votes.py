@@ -4,19 +4,16 @@ The counts are integers kept per block of sample numbers, so resuming, merging a
 and subtractions of whole blocks; nothing random happens after this point.
 """
 
-import io
-import json
 import os
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from unswayed.errors import InputError, StoreError, WorldError
+from unswayed.errors import InputError, StoreError
+from unswayed.files import damaged, read_arrays, write_arrays
 from unswayed.notes import frozen, joined
 from unswayed.theory.noise import Noise, noise_from_dict
 
@@ -24,7 +21,7 @@ IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
 FORMAT = 2
-MAX_BYTES = 2**33  # a vote file larger than this when unpacked is refused before it is read
+WHAT = "vote file"
 
 
 def _integers(values: npt.ArrayLike, name: str, ndim: int) -> IntArray:
@@ -49,6 +46,15 @@ def _per_target(values: npt.ArrayLike, name: str, targets: int) -> IntArray:
     if array.shape not in ((), (1,), (targets,)):
         raise InputError(f"{name} must be one number or one for each of the {targets} targets.")
     return _integers(np.broadcast_to(array, (targets,)), name, 1)
+
+
+def wordless(description: Mapping[str, Any]) -> dict[str, Any]:
+    """A JSON description without the words for people: better words do not make another question."""
+    return {
+        name: wordless(value) if isinstance(value, Mapping) else value
+        for name, value in description.items()
+        if name != "words"
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,6 +179,11 @@ class Votes:
         return silent
 
     @property
+    def polled_together(self) -> int:
+        """How many targets were polled in one go: more than `len` where some were picked afterwards."""
+        return max(len(self), int(self.provenance.get("picked_from", 0)))
+
+    @property
     def classes(self) -> int:
         """How many labels the classifier can answer."""
         return int(self.blocks.shape[2])
@@ -214,7 +225,8 @@ class Votes:
             if (mine is None) != (theirs is None) or (mine is not None and not np.array_equal(mine, theirs)):
                 return f"the {name} of the targets"
         keys = sorted(set(self.provenance) | set(other.provenance))
-        unequal = [key for key in keys if self.provenance.get(key) != other.provenance.get(key)]
+        mine, theirs = wordless(self.provenance), wordless(other.provenance)
+        unequal = [key for key in keys if mine.get(key) != theirs.get(key)]
         return f"the provenance ({', '.join(unequal)})" if unequal else None
 
     def __add__(self, other: "Votes") -> "Votes":
@@ -250,65 +262,60 @@ class Votes:
             polled=self.polled[keep],
         )
 
+    def take(self, index: IntArray) -> "Votes":
+        """The votes of the targets at these positions; they remember among how many those were picked."""
+        return replace(
+            self,
+            blocks=self.blocks[:, index],
+            polled=self.polled[:, index],
+            entries=self.entries[index],
+            ones=None if self.ones is None else self.ones[index],
+            targets=self.targets[index],
+            provenance={**self.provenance, "picked_from": self.polled_together},
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).restore, (self.arrays(), self.header())
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """The arrays of a vote file."""
+        names = ("blocks", "starts", "stops", "entries", "targets", "polled", "ones")
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+
+    def header(self) -> dict[str, Any]:
+        """The rest of a vote file, JSON-ready."""
+        told = {"provenance": dict(self.provenance), "notes": dict(self.notes)}
+        return {"format": FORMAT, "noise": self.noise.to_dict(), **told}
+
+    @classmethod
+    def restore(cls, arrays: Mapping[str, Any], header: Mapping[str, Any]) -> Self:
+        """The votes of which `arrays` and `header` are these."""
+        if header["format"] != FORMAT:
+            raise StoreError(
+                f"was written by another version of unswayed (vote format {header['format']}, here {FORMAT}), "
+                "which may have counted other answers; poll again."
+            )
+        told = {name: header[name] for name in ("provenance", "notes")}
+        return cls(noise=noise_from_dict(header["noise"]), **told, **arrays)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one npz file, atomically: a reader sees the old file or the new one, never a part."""
-        arrays = {
-            name: getattr(self, name)
-            for name in ("blocks", "starts", "stops", "entries", "targets", "polled")
-        }
-        if self.ones is not None:
-            arrays["ones"] = self.ones
-        about = {"format": FORMAT, "noise": self.noise.to_dict()}
-        about |= {"provenance": dict(self.provenance), "notes": dict(self.notes)}
-        buffer = io.BytesIO()
-        np.savez_compressed(buffer, about=np.array(json.dumps(about)), allow_pickle=False, **arrays)
-        write_atomically(Path(path), buffer.getvalue())
+        write_arrays(path, self.header(), self.arrays())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """The votes that `save` wrote; an altered, truncated or foreign file is refused. Never unpickles."""
-        try:
-            content = io.BytesIO(Path(path).read_bytes())
-        except FileNotFoundError as error:
-            raise StoreError(f"There is no vote file {path}.") from error
-        except OSError as error:
-            raise WorldError(f"{path} could not be read: {error.strerror or error}.") from error
-        try:
-            with zipfile.ZipFile(content) as archive:
-                if sum(item.file_size for item in archive.infolist()) > MAX_BYTES:
-                    raise StoreError(
-                        f"{path} unpacks to more than {MAX_BYTES // 2**30} GB: not a vote file of ours."
-                    )
-            with np.load(content, allow_pickle=False) as archive:
-                about = json.loads(str(archive["about"]))
-                arrays = {name: archive[name] for name in archive.files if name != "about"}
-            if about["format"] != FORMAT:
-                raise StoreError(
-                    f"{path} was written by another version of unswayed (vote format {about['format']}, here {FORMAT}), "
-                    "which may have counted other answers; poll again."
-                )
-            words = {name: about[name] for name in ("provenance", "notes")}
-            return cls(noise=noise_from_dict(about["noise"]), **words, **arrays)
-        except StoreError:
-            raise
-        except Exception as error:  # a damaged file can fail anywhere in zip, npy or JSON reading
-            raise StoreError(
-                f"{path} is not a readable vote file (damaged, truncated, or of another program)."
-            ) from error
+        header, arrays = read_arrays(path, WHAT)
+        return cls.from_file(path, header, arrays)
 
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write, fsync, rename: after a crash at any moment the path holds its old content or all of the new."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with open(beside, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
-    except IsADirectoryError as error:
-        beside.unlink(missing_ok=True)
-        raise InputError(f"{path} is a folder; name a file to write.") from error
-    except OSError as error:
-        beside.unlink(missing_ok=True)
-        raise WorldError(f"{path} could not be written: {error.strerror or error}.") from error
+    @classmethod
+    def from_file(
+        cls, path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, Any]
+    ) -> Self:
+        """The votes in a file that was read already."""
+        try:
+            return cls.restore(arrays, header)
+        except StoreError as error:
+            raise StoreError(f"{path} {error}") from error
+        except Exception as error:  # a damaged header can fail anywhere
+            raise damaged(path, WHAT) from error

@@ -69,7 +69,7 @@ def test_a_breach_is_an_exit_code(monkeypatch, capsys):
     from unswayed.attack import harness
 
     monkeypatch.setattr(harness._Siege, "_changed", lambda self, target, entries: True)
-    monkeypatch.setattr("unswayed.certificates.certified_size", lambda *a, **k: np.array([2]))
+    monkeypatch.setattr("unswayed.certificates.smoothed.certified_size", lambda *a, **k: np.array([2]))
     assert main(["attack", *SMALL, "--nodes", "3", "--attempts", "1", "--no-beyond"]) == 1
     assert "3 SUCCEEDED" in " ".join(capsys.readouterr().out.split())
 

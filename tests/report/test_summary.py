@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -105,23 +103,8 @@ def test_what_does_not_fit_is_refused(certs, bad):
 
 
 def test_no_targets_no_report(certs):
-    empty = us.Votes(
-        blocks=np.zeros((1, 0, 2), int),
-        starts=[0],
-        stops=[10],
-        noise=us.Flip(beta=0.7),
-        entries=np.zeros(0, int),
-    )
-    none = replace(
-        certs,
-        votes=empty,
-        label=np.zeros(0, int),
-        size=np.zeros(0, int),
-        p_top=np.zeros(0),
-        p_rest=np.zeros(0),
-    )
     with pytest.raises(InputError, match="no targets"):
-        summarise(none)
+        summarise(certs[:0])
 
 
 @pytest.mark.parametrize("top", [0, 1, 3, 8, 14, 63, 120])

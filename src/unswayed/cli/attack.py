@@ -172,8 +172,8 @@ def _tell(found: "Attacks", record: "Record", unit: str) -> None:
 
 
 def _write(summary: "Summary", record: "Record", path: Path) -> None:
+    from unswayed.files import write_atomically
     from unswayed.report.html import render
-    from unswayed.votes import write_atomically
 
     write_atomically(path, render(summary, record.graph).encode())
     note(f"The report is in {path}.")

@@ -190,8 +190,8 @@ def present(record: "Record", certs: "Certificates", *, report: Path | None, as_
 
 def save_report(record: "Record", certs: "Certificates", path: Path) -> None:
     """Write the HTML report of a recorded run."""
+    from unswayed.files import write_atomically
     from unswayed.report.html import render
-    from unswayed.votes import write_atomically
 
     write_atomically(path, render(record.summarise(certs), record.graph).encode())
 

@@ -319,7 +319,7 @@ def _keep_weights(store: Path, model: Any) -> None:
     from safetensors.torch import save
     from torch import nn
 
-    from unswayed.votes import write_atomically
+    from unswayed.files import write_atomically
 
     if isinstance(model, nn.Module):
         state = {

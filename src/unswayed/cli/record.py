@@ -13,9 +13,10 @@ import numpy.typing as npt
 
 from unswayed.certificates import Certificates, certify
 from unswayed.errors import InputError, StoreError, WorldError
+from unswayed.files import write_atomically
 from unswayed.report.summary import Summary, summarise
-from unswayed.store import load
-from unswayed.votes import Votes, write_atomically
+from unswayed.store import load_votes
+from unswayed.votes import Votes
 
 RECORD, GRAPH, WEIGHTS = "run.json", "graph.npz", "weights.safetensors"
 FORMAT = 1
@@ -136,7 +137,7 @@ def open_run(folder: Path) -> tuple[Record, Votes]:
     """The record and the votes of a run that `certify --store` made."""
     if not folder.exists():
         raise StoreError(f"There is no store {folder}; make one with: unswayed certify … --store {folder}.")
-    votes, record = load(folder), read_record(folder)
+    votes, record = load_votes(folder), read_record(folder)
     if record is None:
         record = Record(
             title=f"Certified robustness: {folder.name}", command=f"unswayed report {folder}", training={}, samples=0,

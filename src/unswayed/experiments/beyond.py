@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from unswayed.datasets import Dataset, Split, load, split
+from unswayed.files import write_atomically
 from unswayed.models import build
 from unswayed.models.floors import Floor, floors
 from unswayed.models.training.keeping import seeded
@@ -31,7 +32,7 @@ from unswayed.models.training.whole import WholeSettings, fit_whole
 from unswayed.polling import poll
 from unswayed.sampling.threat import AllPairs
 from unswayed.theory.noise import AddDelete
-from unswayed.votes import Votes, write_atomically
+from unswayed.votes import Votes
 
 COMMAND = "python -m unswayed.experiments.beyond"
 # (p_add, p_delete): the more is deleted and added, the larger the attack that can be ruled out

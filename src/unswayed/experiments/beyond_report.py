@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unswayed.certificates import Certificates, certify
-from unswayed.choosing import best_of
+from unswayed.certificates import Certificates, best_of, certify
 from unswayed.datasets import load, split
 from unswayed.experiments.beyond import COMMAND, LEVELS
 from unswayed.theory.noise import noise_from_dict

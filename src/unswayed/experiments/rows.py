@@ -10,7 +10,7 @@ import numpy as np
 from unswayed.certificates import certify
 from unswayed.experiments.runs import Run
 from unswayed.experiments.settings import ALPHA, ALPHAS, SAMPLES, SIZES, Panel
-from unswayed.votes import write_atomically
+from unswayed.files import write_atomically
 
 Row = dict[str, Any]
 

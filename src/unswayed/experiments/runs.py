@@ -22,6 +22,7 @@ from torch_geometric.data import Batch, Data
 
 from unswayed.datasets import Dataset, Split, load, split
 from unswayed.experiments.settings import BETA, Training
+from unswayed.files import write_atomically
 from unswayed.models.floors import floor
 from unswayed.models.training import fit, untrained
 from unswayed.models.training.keeping import Progress
@@ -29,10 +30,9 @@ from unswayed.models.training.teacher import soft_labels
 from unswayed.models.training.view import view
 from unswayed.polling import poll
 from unswayed.sampling.threat import AllPairs, Row, Threat
-from unswayed.store import VOTES
-from unswayed.store import load as load_votes
+from unswayed.store import VOTES, load_votes
 from unswayed.theory.noise import Flip
-from unswayed.votes import Votes, write_atomically
+from unswayed.votes import Votes
 
 FACTS, WEIGHTS = "facts.json", "weights.safetensors"
 Say = Callable[[str], None]

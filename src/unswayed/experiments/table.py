@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from unswayed.datasets import PAPER, Dataset, load
-from unswayed.votes import write_atomically
+from unswayed.files import write_atomically
 
 
 def statistics(dataset: Dataset) -> dict[str, Any]:

@@ -15,11 +15,11 @@ import numpy as np
 
 from unswayed._version import __version__
 from unswayed.certificates import Certificates, confidence_in_words
+from unswayed.files import write_atomically
 from unswayed.report import charts
 from unswayed.report.neighbourhood import pictures
 from unswayed.report.summary import FURTHEST, Summary, noise_in_words, summarise
 from unswayed.report.words import attack, confidence, headline, percent, reading, verdict
-from unswayed.votes import write_atomically
 
 
 def write_report(

@@ -46,7 +46,7 @@ def plot_accuracy(
 
 
 def plot_certificates(
-    certs: Certificates,
+    certs: Any,
     truth: npt.ArrayLike | None = None,
     *,
     floor: float | None = None,

@@ -5,6 +5,7 @@ training nodes) is constant, and nothing is promised if it changes.
 """
 
 import hashlib
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from unswayed.certificates.about import Words
 from unswayed.errors import InputError
 from unswayed.sampling.inputs import Graph, pair_entries, read_graph, read_graphs, update_hash
 
@@ -22,6 +24,7 @@ class Threat:
     """What every threat model has: `targets`, and for each of them `entries` and `ones` of its structure vector."""
 
     kind: ClassVar[str]
+    words: Words = Words()  # how people speak of it; a class attribute, or one that depends on the instance
     targets: IntArray
     entries: IntArray
     ones: IntArray
@@ -48,9 +51,10 @@ class Threat:
         return hashlib.sha256(joined.encode()).hexdigest()
 
     def describe(self) -> dict[str, Any]:
-        """JSON-ready: kind, sizes and content hashes; equal descriptions mean the same question."""
+        """JSON-ready: kind, sizes, content hashes and words; but for the words, equal ones mean the same question."""
         targets = update_digest("targets", torch.from_numpy(self.targets))
-        return {"kind": self.kind, "number": len(self), "targets": targets, **self.digests()}
+        said = {"words": self.words.to_dict()}
+        return {"kind": self.kind, "number": len(self), "targets": targets, **self.digests(), **said}
 
 
 def update_digest(name: str, value: Tensor) -> str:
@@ -68,6 +72,13 @@ class Row(Threat):
     """
 
     kind = "row"
+    words = Words(
+        unit="node",
+        one="adds or deletes one of the node's links",
+        many="adds or deletes up to {k} of the node's links",
+        adds="adds up to {k} of the node's missing links",
+        deletes="deletes up to {k} of the node's links",
+    )
 
     def __init__(self, data: Any, nodes: Any) -> None:
         self.graph = read_graph(data)
@@ -103,8 +114,17 @@ class AllPairs(Threat):
     """
 
     kind = "all-pairs"
+    words = Words(
+        unit="graph",
+        one="adds or deletes one edge",
+        many="adds or deletes up to {k} edges",
+        adds="adds up to {k} of the missing edges",
+        deletes="deletes up to {k} of the edges",
+    )
 
     def __init__(self, data: Any, nodes: Any = None) -> None:
+        if nodes is not None:
+            self.words = replace(self.words, unit="node")
         self.graphs = read_graphs(data) if nodes is None else [read_graph(data)]
         self.nodes = None if nodes is None else read_nodes(nodes, self.graphs[0].num_nodes)
         count = len(self.graphs) if self.nodes is None else len(self.nodes)
@@ -143,8 +163,17 @@ class Pairs(Threat):
     """
 
     kind = "pairs"
+    words = Words(
+        unit="graph",
+        one="toggles one of the listed node pairs",
+        many="toggles up to {k} of the listed node pairs",
+        adds="adds up to {k} of the listed edges that are missing",
+        deletes="deletes up to {k} of the listed edges",
+    )
 
     def __init__(self, data: Any, pairs: Any, nodes: Any = None) -> None:
+        if nodes is not None:
+            self.words = replace(self.words, unit="node")
         self.graph = read_graph(data)
         self.graphs = [self.graph]
         self.pairs = read_pairs(pairs, self.graph.num_nodes)
@@ -179,6 +208,13 @@ class Bits(Threat):
     """
 
     kind = "bits"
+    words = Words(
+        unit="input",
+        one="flips one entry of the input",
+        many="flips up to {k} entries of the input",
+        adds="sets up to {k} of the input's zeros",
+        deletes="clears up to {k} of the input's ones",
+    )
 
     def __init__(self, x: Any) -> None:
         values = torch.as_tensor(np.asarray(x.todense()) if hasattr(x, "todense") else x).detach().cpu()

@@ -66,6 +66,10 @@ class Flip:
         """Probability that a 1 becomes 0."""
         return 1 - self.beta
 
+    def words(self) -> str:
+        """What it does, for people."""
+        return f"each entry kept with probability {self.beta:.6g}"
+
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description that `noise_from_dict` turns back into an equal noise."""
         return {"kind": self.kind, "beta": self.beta}
@@ -91,6 +95,10 @@ class AddDelete:
     def thresholds(self) -> tuple[int, int]:
         """(T for an entry that is 0, T for an entry that is 1): flip iff a 32-bit word is below it."""
         return int(self.p_add * WORD), int(self.p_delete * WORD)
+
+    def words(self) -> str:
+        """What it does, for people."""
+        return f"a missing entry added with probability {self.p_add:.6g}, an existing one deleted with {self.p_delete:.6g}"
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description that `noise_from_dict` turns back into an equal noise."""

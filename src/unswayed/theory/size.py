@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from unswayed.errors import InputError
 from unswayed.theory.checks import check_count, check_counts, check_ones, check_probability, fit
 from unswayed.theory.exact import decide
 from unswayed.theory.regions import TINY, Floats, Law, Side, probabilities, table
@@ -158,13 +159,33 @@ def _largest(top: Floats, rest: Floats, law: Law, ones: Ints | None, cap: Ints) 
     return np.minimum(search(top.size, int(cap.max()), every_split(test, law, ones, cap)), cap)
 
 
+def confine(change: str, cap: Ints, ones: Ints | None) -> tuple[Ints, Ints | None]:
+    """(entries, ones) that leave only attacks of this kind: "any", "adds" alone or "deletes" alone."""
+    if change == "any":
+        return cap, ones
+    if change == "adds":
+        zeros = cap if ones is None else cap - ones
+        return zeros, np.zeros_like(zeros)
+    if change == "deletes":
+        held = cap if ones is None else ones
+        return held, held
+    raise InputError(f"change must be one of any, adds, deletes, not {change!r}.")
+
+
 def certified_size(
-    p_top: ArrayLike, p_rest: ArrayLike, noise: Law, cap: ArrayLike, *, ones: ArrayLike | None = None
+    p_top: ArrayLike,
+    p_rest: ArrayLike,
+    noise: Law,
+    cap: ArrayLike,
+    *,
+    ones: ArrayLike | None = None,
+    change: str = "any",
 ) -> Ints:
     """Exactly the largest K ≤ cap such that no change of K entries can change the label; −1 where p_top ≤ p_rest.
 
     p_rest is clipped to 1 − p_top. `cap` is the number of entries. Where `ones`, the number of entries that are 1, is
-    given, only attacks that exist count: at most `ones` deletions and `cap − ones` additions.
+    given, only attacks that exist count: at most `ones` deletions and `cap − ones` additions. `change` may be "adds" or
+    "deletes": the largest number of additions, or of deletions, alone.
 
     >>> from unswayed.theory import Flip
     >>> certified_size([0.89, 0.89, 0.5], [0.02, 0.11, 0.5], Flip(beta=0.7), cap=2707)
@@ -172,7 +193,7 @@ def certified_size(
     """
     top, rest = _pair(p_top, p_rest)
     top, rest, caps = fit(top, rest, check_counts(cap, "cap"))
-    known = check_ones(ones, top.shape, caps)
+    caps, known = confine(change, caps, check_ones(ones, top.shape, caps))
     hopeless, free = _easy(top, rest, noise)
     size = np.where(hopeless, -1, caps)
     left, major = ~(hopeless | free), top >= 0.5

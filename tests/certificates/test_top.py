@@ -32,7 +32,7 @@ def test_limits_are_those_of_clopper_and_pearson_at_the_stated_level():
     uppers = stats.beta.ppf(1 - 0.01 / 5, [351, 31, 21, 1], [650, 970, 980, 1_000])
     expected = us.theory.certified_topk_size(fixed.p_label[0], uppers, 2, NOISE, 50)
     assert fixed.size[0] == expected
-    assert chosen.label.tolist() == [0, 0, 3]
+    assert chosen.asked.tolist() == [0, 0, 3]
 
 
 def test_a_family_spends_alpha_on_all_targets():
@@ -59,8 +59,8 @@ def test_the_bounds_fail_no_more_often_than_alpha(fixed):
     truth, alpha, trials = np.array([0.26, 0.25, 0.25, 0.24]), 0.2, 2_000
     counts = np.random.default_rng(1).multinomial(300, truth, size=trials)
     found = us.certify_top(votes_of(counts, samples=300), 2, label=0 if fixed else None, alpha=alpha)
-    among_two = truth[found.label] > np.sort(truth)[::-1][2] - 1e-12  # at most two outcomes are above it
-    wrong = (found.p_label > truth[found.label]) | ((found.size >= 0) & ~among_two)
+    among_two = truth[found.asked] > np.sort(truth)[::-1][2] - 1e-12  # at most two outcomes are above it
+    wrong = (found.p_label > truth[found.asked]) | ((found.size >= 0) & ~among_two)
     assert wrong.sum() <= stats.binom.ppf(0.9999, trials, alpha)
 
 

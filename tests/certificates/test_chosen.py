@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from unswayed import Flip, Votes, certify
-from unswayed.choosing import best_of, chosen_on
+from unswayed.certificates import best_of, chosen_on
 from unswayed.errors import InputError
 from unswayed.theory import certified_size
 
@@ -88,5 +88,5 @@ def test_refusals() -> None:
         chosen_on([pilot], [two])
     with pytest.raises(InputError, match="same levels"):
         chosen_on([pilot], [one, two])
-    with pytest.raises(InputError, match="truth has shape"):
+    with pytest.raises(InputError, match="labels have shape"):
         best_of([one]).accuracy([0, 1], at=0)

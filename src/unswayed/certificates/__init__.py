@@ -1,0 +1,28 @@
+"""Certificates: one protocol, and its families, a file each."""
+
+from unswayed.certificates.chosen import Chosen, best_of, chosen_on
+from unswayed.certificates.levels import confidence_in_words, rounded_down, rounded_up
+from unswayed.certificates.polled import certifiable
+from unswayed.certificates.protocol import About, Bar, Certified, Column, Explanation, Words
+from unswayed.certificates.smoothed import Certificates, certify
+from unswayed.certificates.top import TopCertificates, certify_top
+
+__all__ = [
+    "About",
+    "Bar",
+    "Certificates",
+    "Certified",
+    "Chosen",
+    "Column",
+    "Explanation",
+    "TopCertificates",
+    "Words",
+    "best_of",
+    "certifiable",
+    "certify",
+    "certify_top",
+    "chosen_on",
+    "confidence_in_words",
+    "rounded_down",
+    "rounded_up",
+]

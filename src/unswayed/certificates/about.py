@@ -1,0 +1,186 @@
+"""What certificates are about, in plain values: the targets, their entries, and the words for them. No torch."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from unswayed.errors import InputError
+
+IntArray = npt.NDArray[np.int64]
+
+CHANGES = (
+    "any",
+    "adds",
+    "deletes",
+)  # what a size counts: changes of any kind, additions alone, deletions alone
+
+
+@dataclass(frozen=True)
+class Words:
+    """How people speak of a threat: what a target is called, and what an attacker does to it.
+
+    `{k}` stands for the number of changes. What is not said is said of "entries", never guessed from the kind.
+
+    >>> Words(unit="node").attack(3)
+    'changes up to 3 of its entries'
+    """
+
+    unit: str = "target"
+    one: str = "changes one of its entries"
+    many: str = "changes up to {k} of its entries"
+    adds: str = "adds up to {k} of its entries"
+    deletes: str = "deletes up to {k} of its entries"
+
+    @classmethod
+    def of(cls, threat: Mapping[str, Any]) -> Self:
+        """The words in a threat's description; the plain ones where it has none."""
+        told = threat.get("words")
+        known = told if isinstance(told, Mapping) else {}
+        names = [field.name for field in fields(cls)]
+        return cls(**{name: known[name] for name in names if isinstance(known.get(name), str)})
+
+    def attack(self, size: int | str, change: str = "any") -> str:
+        """An attack of up to `size` changes of this kind."""
+        if change == "any" and size == 1:
+            return self.one
+        told = (self.many if change == "any" else getattr(self, change)).replace("{k}", str(size))
+        return told.replace("up to 1 of", "one of") if size == 1 else told
+
+    def to_dict(self) -> dict[str, str]:
+        """JSON-ready."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, eq=False)
+class About:
+    """The targets of some certificates: their numbers, the lengths of their structure vectors, and their names.
+
+    `ones` counts the entries that are 1 (None where unknown), `threat` is the mapping of `Threat.describe()`.
+    """
+
+    targets: IntArray
+    entries: IntArray
+    classes: int
+    ones: IntArray | None = None
+    threat: Mapping[str, Any] = field(default_factory=dict)
+    target_names: tuple[str, ...] = ()
+    class_names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("targets", "entries", "ones"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, _frozen(getattr(self, name)))
+        object.__setattr__(self, "threat", dict(self.threat) if isinstance(self.threat, Mapping) else {})
+        for name in ("target_names", "class_names"):
+            object.__setattr__(self, name, tuple(map(str, getattr(self, name))))
+        wanted = {self.targets.shape, self.entries.shape, (len(self),)}
+        if len(wanted) != 1 or (self.ones is not None and self.ones.shape != (len(self),)):
+            raise InputError("Every target needs one number of entries (and, where known, of ones).")
+        if self.target_names and len(self.target_names) != len(self):
+            raise InputError(f"There are {len(self)} targets but {len(self.target_names)} names for them.")
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return rebuild, (type(self), {field.name: getattr(self, field.name) for field in fields(self)})
+
+    @property
+    def words(self) -> Words:
+        """How people speak of the threat."""
+        return Words.of(self.threat)
+
+    @property
+    def zeros(self) -> IntArray | None:
+        """How many entries are 0; None where unknown."""
+        return None if self.ones is None else self.entries - self.ones
+
+    def target_name(self, position: int) -> str:
+        """A target as people read it."""
+        return self.target_names[position] if self.target_names else str(self.targets[position])
+
+    def label_name(self, label: int) -> str:
+        """A label as people read it; "abstains" for −1."""
+        if label < 0:
+            return "abstains"
+        return self.class_names[label] if label < len(self.class_names) else str(label)
+
+    def take(self, index: IntArray) -> Self:
+        """The targets at these positions."""
+        names = tuple(self.target_names[i] for i in index) if self.target_names else ()
+        ones = None if self.ones is None else self.ones[index]
+        return replace(
+            self, targets=self.targets[index], entries=self.entries[index], ones=ones, target_names=names
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One more fact for each target: a column of the frame, of the JSON and, if it has a `title`, of report tables.
+
+    `rounding` says to which side shown digits go ("down", "up", or "" for whole numbers and words), so that none of them
+    promises more than was proven. `values` may have further axes; tables then leave it to the JSON.
+    """
+
+    name: str
+    values: npt.NDArray[Any]
+    title: str = ""
+    meaning: str = ""
+    rounding: str = ""
+
+    def rounded(self, digits: int = 6) -> npt.NDArray[Any]:
+        """The values with so many decimals, to the safe side."""
+        if self.rounding not in ("down", "up"):
+            return self.values
+        scale = 10.0**digits
+        towards = np.floor if self.rounding == "down" else np.ceil
+        return np.asarray(towards(self.values * scale) / scale)
+
+    def shown(self, position: int, digits: int = 4) -> str:
+        """One value as a table shows it."""
+        value = self.rounded(digits)[position]
+        return f"{value:.{digits}f}" if np.issubdtype(self.values.dtype, np.floating) else str(value)
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One line of an explanation's picture: a name, its number as text, a share of the whole, and what is proven of it."""
+
+    name: str
+    value: str
+    share: float
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """One certificate in detail, for people (`bars`, `sentences`) and for machines (`facts`, JSON-ready)."""
+
+    name: str
+    label: str
+    size: int
+    statement: str
+    bars: tuple[Bar, ...] = ()
+    titles: tuple[str, str, str] = ("label", "votes", "proven")  # of the bars' name, value and note
+    sentences: tuple[str, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON-ready; the family's own facts stand beside the common ones."""
+        told = {name: getattr(self, name) for name in ("name", "label", "size", "statement")}
+        bars = [asdict(bar) for bar in self.bars]
+        return {**self.facts, **told, "bars": bars, "sentences": list(self.sentences)}
+
+
+def _frozen(values: npt.ArrayLike) -> IntArray:
+    array = np.array(values, np.int64)
+    array.flags.writeable = False
+    return array
+
+
+def rebuild(cls: type[Any], parts: dict[str, Any]) -> Any:
+    """The object that these fields make; pickle and deepcopy come this way, so that copies are checked and frozen too."""
+    return cls(**parts)

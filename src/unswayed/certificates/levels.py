@@ -1,0 +1,42 @@
+"""How sure certificates are, in words and numbers that never round up."""
+
+import math
+from fractions import Fraction
+
+DOUBT = Fraction(1, 20)  # what is said of all certificates together holds with probability 1 − this
+
+
+def confidence_in_words(alpha: float) -> str:
+    """1 − alpha in per cent, never rounded up to certainty.
+
+    >>> confidence_in_words(0.001), confidence_in_words(1e-12)
+    ('99.9%', '1 − 1e-12')
+    """
+    return f"{100 * (1 - alpha):.10g}%" if alpha >= 1e-9 else f"1 − {alpha:g}"
+
+
+def rounded_down(probability: float) -> str:
+    """Nine decimals, none too large: what is at least `probability` is at least this.
+
+    >>> rounded_down(1 - 1e-10), rounded_up(1e-10)
+    ('0.999999999', '1e-09')
+    """
+    return f"{math.floor(probability * 1e9) / 1e9:.9g}"
+
+
+def rounded_up(probability: float) -> str:
+    """Nine decimals, none too small."""
+    return f"{math.ceil(probability * 1e9) / 1e9:.9g}"
+
+
+def most_wrong(alpha: float, certified: int, shown: int) -> int:
+    """At most this many of the `shown` certificates are wrong, with probability 95%, however they depend on each other.
+
+    Of all `certified` targets at most alpha times as many are expected to be wrong, and Markov's inequality needs nothing
+    more. Those shown may have been picked after looking, so the bound of all is theirs.
+
+    >>> most_wrong(0.001, 100, 100), most_wrong(0.001, 50, 50)
+    (1, 0)
+    """
+    expected = Fraction(str(alpha)) * certified
+    return min(max(math.ceil(expected / DOUBT) - 1, 0), shown)

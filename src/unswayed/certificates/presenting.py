@@ -1,0 +1,95 @@
+"""Certificates of any family as people and machines read them: a line, a paragraph, a table, a document."""
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from unswayed.certificates.levels import confidence_in_words
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from unswayed.certificates.protocol import Certified
+
+ROWS = 20  # targets that a notebook shows
+
+
+def line(certs: "Certified") -> str:
+    """How many targets, how many of them certified, the median size and the confidence."""
+    sure = ~certs.abstained
+    median = f", median size {int(np.median(certs.size[sure]))}" if sure.any() else ""
+    level = "" if certs.confidence is None else f", confidence {confidence_in_words(1 - certs.confidence)}"
+    return f"{type(certs).__name__}({len(certs)} {certs.unit}s, {int(sure.sum())} certified{median}{level})"
+
+
+def statement(certs: "Certified", position: int) -> str:
+    """Who is promised what, how sure it is, what it rests on and what it takes as fixed."""
+    who = f"{certs.unit.capitalize()} {certs.about.target_name(position)}"
+    if certs.abstained[position]:
+        return _sentences(f"{who}: no guarantee.", certs.grounds(position))
+    sure = certs.assurance()
+    promise = f"{who}: {sure[0].lower()}{sure[1:]}, {_promise(certs, position)}."
+    return _sentences(promise, certs.grounds(position), certs.terms())
+
+
+def _promise(certs: "Certified", position: int) -> str:
+    size, entries = int(certs.size[position]), int(certs.about.entries[position])
+    label = certs.about.label_name(int(certs.label[position]))
+    if size == 0:
+        return f"the label is {label}, but a single changed entry might already move it"
+    of = f"{entries:,} attackable entries"
+    much = f"of its {of}, however large," if size >= entries else f"of at most {size} of its {of}"
+    return f"no change {much} {certs.outcome(label)}"
+
+
+def _sentences(*parts: str) -> str:
+    return " ".join(filter(None, parts))
+
+
+def frame(certs: "Certified") -> "pd.DataFrame":
+    """One row per target: label, sizes, evidence."""
+    import pandas as pd  # pandas costs half a second, and only tables need it
+
+    return pd.DataFrame({
+        "target": list(certs.about.target_names) or certs.targets,
+        "label": certs.label,
+        "size": certs.size,
+        "adds": certs.sizes("adds"),
+        "deletes": certs.sizes("deletes"),
+        "abstained": certs.abstained,
+        **{column.name: column.values for column in certs.evidence() if column.values.ndim == 1},
+        "entries": certs.about.entries,
+    })  # fmt: skip
+
+
+def document(certs: "Certified") -> dict[str, Any]:
+    """Everything, JSON-ready."""
+    return {
+        "kind": certs.kind,
+        "method": certs.method,
+        "confidence": certs.confidence,
+        **certs.facts(),
+        "ceiling": certs.ceiling,
+        "at_most_wrong_95": certs.doubtful,
+        "targets": rows(certs),
+    }
+
+
+def rows(certs: "Certified") -> list[dict[str, Any]]:
+    """One JSON-ready row per target."""
+    columns = {"label": certs.label, "size": certs.size}
+    columns |= {"adds": certs.sizes("adds"), "deletes": certs.sizes("deletes")}
+    columns |= {column.name: column.values for column in certs.evidence()}
+    lists = {name: values.tolist() for name, values in columns.items()}
+    return [
+        {"target": certs.about.target_name(place), **{name: values[place] for name, values in lists.items()}}
+        for place in range(len(certs))
+    ]
+
+
+def page(certs: "Certified") -> str:
+    """What a notebook shows."""
+    shown = frame(certs[:ROWS]).to_html(index=False, border=0)
+    rest = f"<p>… and {len(certs) - ROWS:,} more</p>" if len(certs) > ROWS else ""
+    return f"<p>{escape(line(certs))}</p>{shown}{rest}"

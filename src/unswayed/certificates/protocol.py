@@ -1,0 +1,301 @@
+"""One protocol for every kind of certificate: what a family must say of itself, and all that follows from it.
+
+A family is one file with one frozen dataclass that subclasses `Certified`. Reports, the command line, JSON, explanations
+and plots ask nothing but what stands here.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from unswayed.certificates import presenting
+from unswayed.certificates.about import (
+    CHANGES,
+    About,
+    Bar,
+    Column,
+    Explanation,
+    IntArray,
+    Words,
+    rebuild,
+)
+from unswayed.certificates.levels import confidence_in_words, most_wrong
+from unswayed.errors import InputError, Unsupported
+
+if TYPE_CHECKING:
+    import os
+
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+__all__ = ["CHANGES", "About", "Bar", "Certified", "Column", "Explanation", "Words", "check_change"]
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+FAMILIES: dict[str, type["Certified"]] = {}  # kind → family, for `load`
+
+
+def check_change(change: str) -> str:
+    """One of "any", "adds" and "deletes"."""
+    if change not in CHANGES:
+        raise InputError(f"change must be one of {', '.join(CHANGES)}, not {change!r}.")
+    return change
+
+
+@dataclass(frozen=True, eq=False)
+class Certified(ABC):
+    """For each target a label and a size K: no change of at most K of its entries changes that label.
+
+    `label` and `size` are −1 where nothing is promised. What "changes the label" means, and how sure it is, each family
+    says for itself.
+    """
+
+    label: IntArray
+    size: IntArray
+    about: About
+
+    kind: ClassVar[str]
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        if "__repr__" not in cls.__dict__:
+            cls.__repr__ = Certified.__repr__  # type: ignore[method-assign]  # not the one dataclasses would write
+        if "kind" in cls.__dict__:
+            FAMILIES[cls.kind] = cls
+
+    def __post_init__(self) -> None:
+        for name in ("label", "size"):
+            object.__setattr__(self, name, np.array(getattr(self, name), np.int64))
+            if getattr(self, name).shape != (len(self.about),):
+                raise InputError(f"There are {len(self.about)} targets but {name} has another shape.")
+        if np.any(self.size > self.about.entries) or np.any((self.label < 0) != (self.size < 0)):
+            raise InputError("A size must not exceed the entries, and label and size are −1 together.")
+        for part in fields(self):
+            if isinstance(value := getattr(self, part.name), np.ndarray):
+                value.flags.writeable = False
+
+    # what a family supplies
+
+    @property
+    @abstractmethod
+    def method(self) -> str:
+        """How it was proven: "smoothed", "exact", …"""
+
+    @property
+    @abstractmethod
+    def confidence(self) -> float | None:
+        """The probability that a certificate holds at least with; None for proofs, which need none."""
+
+    @abstractmethod
+    def grid(self, adds: int, deletes: int) -> BoolArray:
+        """bool[targets, adds+1, deletes+1]: is the label proven against a added and r deleted entries?"""
+
+    @abstractmethod
+    def sizes(self, change: str = "any") -> IntArray:
+        """int64[targets]: the largest proven number of changes of this kind alone; "any" is `size`."""
+
+    def assurance(self) -> str:
+        """How sure one certificate is, as the start of a sentence."""
+        if self.confidence is None:
+            return "Proven"
+        return f"With confidence {confidence_in_words(1 - self.confidence)}"
+
+    def outcome(self, label: str) -> str:
+        """What no covered attack does, as the end of a sentence."""
+        return f"moves the answer off label {label}"
+
+    def grounds(self, position: int) -> str:
+        """What this target's certificate (or its absence) rests on, in a sentence or two; may be empty."""
+        return ""
+
+    def terms(self) -> str:
+        """What the promise takes as fixed, in a sentence."""
+        return "Everything but the attackable entries is taken as fixed."
+
+    def evidence(self) -> tuple[Column, ...]:
+        """Further columns of frames, JSON and tables."""
+        return ()
+
+    def reading(self) -> list[tuple[str, str]]:
+        """(term, meaning) of the words that are this family's own, for readers of a report."""
+        return []
+
+    def settings(self) -> dict[str, str]:
+        """Everything that decided the result, by name, for people."""
+        return {}
+
+    def remarks(self, position: int) -> tuple[str, ...]:
+        """What an explanation adds to the statement."""
+        return ()
+
+    def explanation(self, position: int) -> Explanation:
+        """One target in detail."""
+        return Explanation(
+            name=self.about.target_name(position),
+            label=self.about.label_name(int(self.label[position])),
+            size=int(self.size[position]),
+            statement=self.statement(position),
+            sentences=self.remarks(position),
+            facts={change: int(self.sizes(change)[position]) for change in ("adds", "deletes")},
+        )
+
+    @property
+    def doubtful(self) -> int:
+        """At most so many of these certificates are wrong, with probability 95%; 0 for proofs."""
+        if self.confidence is None:
+            return 0
+        return most_wrong(1 - self.confidence, len(self), len(self))
+
+    @property
+    def ceiling(self) -> int | None:
+        """The largest size that these settings could have proven; None where there is no such limit."""
+        return None
+
+    @property
+    def lead(self) -> FloatArray:
+        """Orders targets of equal size, the weakest first."""
+        return np.zeros(len(self))
+
+    def shared(self, budget: int) -> int:
+        """At most how many targets one attacker with this many changes in total can flip; or refused, with the reason."""
+        raise Unsupported(f"{type(self).__name__} say nothing about one attacker and many targets.")
+
+    # what is kept in a file: by default the fields, arrays as arrays and the rest as JSON
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """The arrays that `save` writes."""
+        own = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "about"}
+        return {name: value for name, value in own.items() if isinstance(value, np.ndarray)}
+
+    def header(self) -> dict[str, Any]:
+        """Everything else that `save` writes, JSON-ready."""
+        own = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "about"}
+        return {name: value for name, value in own.items() if not isinstance(value, np.ndarray)}
+
+    @classmethod
+    def restore(cls, about: About, arrays: Mapping[str, Any], header: Mapping[str, Any]) -> Self:
+        """The certificates that `arrays` and `header` described."""
+        return cls(about=about, **arrays, **header)
+
+    def take(self, index: IntArray, **parts: Any) -> Self:
+        """The certificates of the targets at these positions; every array must have one row a target."""
+        own = {part.name: getattr(self, part.name) for part in fields(self)}
+        arrays = {name: value[index] for name, value in own.items() if isinstance(value, np.ndarray)}
+        return replace(self, about=self.about.take(index), **{**arrays, **parts})
+
+    # what follows for every family
+
+    def __len__(self) -> int:
+        return len(self.about)
+
+    def __getitem__(self, where: Any) -> Self:
+        """The same family for one position, a slice, a mask or a list of positions."""
+        try:
+            index = np.arange(len(self))[where]
+        except (IndexError, TypeError, ValueError) as error:
+            if isinstance(where, int | np.integer):  # ends a `for` loop too
+                raise IndexError(f"There is no position {where} among {len(self)} targets.") from error
+            raise InputError(f"Targets cannot be picked with {where!r}: {error}.") from error
+        return self.take(np.atleast_1d(index))
+
+    def __iter__(self) -> Iterator[Self]:
+        return (self[position] for position in range(len(self)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return rebuild, (type(self), {part.name: getattr(self, part.name) for part in fields(self)})
+
+    def __repr__(self) -> str:
+        return presenting.line(self)
+
+    @property
+    def abstained(self) -> BoolArray:
+        """Where nothing is promised."""
+        return self.size < 0
+
+    @property
+    def targets(self) -> IntArray:
+        """The node or graph number of each target."""
+        return self.about.targets
+
+    @property
+    def unit(self) -> str:
+        """What one target is called."""
+        return self.about.words.unit
+
+    def named(self, *, targets: Any = None, classes: Any = None) -> Self:
+        """The same certificates with names for targets, for labels, or for both."""
+        about = self.about
+        about = about if targets is None else replace(about, target_names=tuple(targets))
+        return replace(self, about=about if classes is None else replace(about, class_names=tuple(classes)))
+
+    def share(self, at: npt.ArrayLike, change: str = "any", of: npt.ArrayLike | None = None) -> FloatArray:
+        """The share of targets certified at each size in `at`; with the mask `of`, of those that it marks too.
+
+        Every certified accuracy anywhere is this number.
+        """
+        if not len(self):
+            raise InputError("There are no targets, so no share of them.")
+        good = self.sizes(check_change(change))
+        good = good if of is None else np.where(np.asarray(of, bool), good, -1)
+        shares: FloatArray = (good >= np.maximum(np.asarray(at), 0)[..., None]).mean(axis=-1)
+        return shares
+
+    def accuracy(self, y: npt.ArrayLike, at: npt.ArrayLike = 0, change: str = "any") -> FloatArray:
+        """Certified accuracy: the share of targets with the right label and a size of at least each k in `at`.
+
+        An abstention is never right, at any k.
+        """
+        return self.share(at, change, self._labels(y) == self.label)
+
+    def recall(
+        self, y: npt.ArrayLike, positive: int = 1, at: npt.ArrayLike = 0, change: str = "any"
+    ) -> FloatArray:
+        """Of the truly positive targets, the share answered positive with a size of at least each k: it stays flagged."""
+        truly = self._labels(y) == positive
+        if not truly.any():
+            raise InputError(f"No target has the label {positive}, so there is no recall.")
+        return self[truly].share(at, change, self.label[truly] == positive)
+
+    def _labels(self, y: npt.ArrayLike) -> npt.NDArray[Any]:
+        truth = np.asarray(y)
+        if truth.shape != self.label.shape:
+            raise InputError(f"There are {len(self)} targets but the labels have shape {truth.shape}.")
+        return truth
+
+    def statement(self, position: int) -> str:
+        """The guarantee for one target (by position), in one plain paragraph."""
+        return presenting.statement(self, position)
+
+    def to_frame(self) -> "pd.DataFrame":
+        """A pandas DataFrame with one row per target."""
+        return presenting.frame(self)
+
+    def to_json(self) -> dict[str, Any]:
+        """The whole result, JSON-ready: what was proven for each target, how, and how sure it is."""
+        return presenting.document(self)
+
+    def facts(self) -> dict[str, Any]:
+        """What the JSON says of all targets together, beside what every family says."""
+        return {}
+
+    def _repr_html_(self) -> str:
+        return presenting.page(self)
+
+    def plot(
+        self, truth: npt.ArrayLike | None = None, *, floor: float | None = None, ax: "Axes | None" = None
+    ) -> "Axes":
+        """Draw the certified-accuracy curve (or, without `truth`, the share of targets certified at each size)."""
+        from unswayed.report.plots import plot_certificates  # matplotlib only when asked for
+
+        return plot_certificates(self, truth, floor=floor, ax=ax)
+
+    def save(self, path: "str | os.PathLike[str]") -> None:
+        """Write everything to one npz file, atomically; `unswayed.load` reads it back. Nothing is pickled."""
+        from unswayed.certificates.files import save  # which knows the families
+
+        save(self, path)

@@ -1,0 +1,169 @@
+"""Certificates of a smoothed classifier: what the votes prove about each target, and at which confidence.
+
+`certify` is pure: the same votes and settings give the same certificates, on any machine.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unswayed.certificates.advice import next_size_in_words, own_ceiling, samples_needed
+from unswayed.certificates.levels import confidence_in_words, rounded_down, rounded_up
+from unswayed.certificates.polled import Polled, about_votes, certifiable
+from unswayed.certificates.protocol import Column, check_change
+from unswayed.errors import InputError
+from unswayed.theory.bounds import bound_votes, ceiling
+from unswayed.theory.size import certified_size, is_certified
+from unswayed.votes import Votes
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Certificates(Polled):
+    """For each target a label and a size K: no change of at most K entries changes the smoothed classifier's label.
+
+    This holds for each target separately with confidence 1 − `alpha`, or for all targets together when `family` is
+    true. Where the votes prove no top label, `label` and `size` are −1.
+    """
+
+    p_top: FloatArray
+    p_rest: FloatArray
+
+    kind = "smoothed"
+
+    def sizes(self, change: str = "any") -> IntArray:
+        """The largest proven number of changes of this kind alone."""
+        if check_change(change) == "any":
+            return self.size
+        about = self.about
+        return certified_size(
+            self.p_top, self.p_rest, self.noise, about.entries, ones=about.ones, change=change
+        )
+
+    def grid(self, adds: int, deletes: int) -> BoolArray:
+        """bool[targets, adds+1, deletes+1]: is the label proven against a added and r deleted entries?"""
+        if adds < 0 or deletes < 0:
+            raise InputError("The grid needs adds and deletes of 0 or more.")
+        cells = is_certified(
+            self.p_top[:, None, None],
+            self.p_rest[:, None, None],
+            self.noise,
+            adds=np.arange(adds + 1)[None, :, None],
+            deletes=np.arange(deletes + 1)[None, None, :],
+        )
+        return np.asarray(cells & ~self.abstained[:, None, None], bool)
+
+    def outcome(self, label: str) -> str:
+        """No attack moves the smoothed classifier."""
+        return f"moves the smoothed classifier off label {label}"
+
+    def grounds(self, position: int) -> str:
+        """The votes and the bounds they prove."""
+        counts = self.votes.counts[position]
+        top = int(counts.argmax())
+        name, won, how = self.about.label_name(top), int(counts[top]), self.how(position)
+        if self.abstained[position]:
+            return (
+                f"Among {how}, label {name} came first with {won:,} votes, but that does not prove it the most probable "
+                f"one with confidence {confidence_in_words(self.alpha)}. More samples or a noise closer to the identity may "
+                "settle it."
+            )
+        return (
+            f"Among {how}, label {name} won {won:,}; so its probability is at least {rounded_down(self.p_top[position])} "
+            f"and no other label's exceeds {rounded_up(self.p_rest[position])}."
+        )
+
+    def evidence(self) -> tuple[Column, ...]:
+        """The two bounds, and the votes."""
+        top = "a lower bound on the winner's probability"
+        rest = "an upper bound on any other label's probability"
+        return (
+            Column("p_top", self.p_top, "p top", top, "down"),
+            Column("p_rest", self.p_rest, "p rest", rest, "up"),
+            *self.counted(),
+        )
+
+    def terms_of_size(self) -> list[tuple[str, str]]:
+        """K and the two bounds."""
+        return [
+            (
+                "K, the certified size",
+                f"No attacker who {self.about.words.attack('K')} can change the winning label. This is a proof from "
+                "the votes, not the outcome of attacks that were tried; attacks nobody has thought of are covered.",
+            ),
+            (
+                "p top and p rest",
+                "The winner's true share of the vote is at least p top, any other label's at most p rest. "
+                "The further apart, the larger K.",
+            ),
+        ]
+
+    @property
+    def ceiling(self) -> int | None:
+        """The largest size that unanimous votes could prove with these samples, noise and confidence."""
+        votes = self.votes
+        most = int(votes.samples.max(initial=1))
+        return ceiling(
+            votes.noise, most, self.level, votes.classes, self.bounds, cap=votes.entries, ones=votes.ones
+        )
+
+    @property
+    def lead(self) -> FloatArray:
+        """How far the winner is ahead."""
+        return self.p_top - self.p_rest
+
+    def proven(self, position: int, label: int) -> str:
+        """The bound on this label's probability."""
+        if label == int(self.votes.counts[position].argmax()):
+            return f"at least {rounded_down(self.p_top[position])}"
+        return f"at most {rounded_up(self.p_rest[position])}"
+
+    def advice(self, position: int) -> dict[str, Any]:
+        """The ceiling, and how many samples the next size would take."""
+        wanted, drawn = int(self.size[position]) + 1, int(self.votes.samples[position])
+        needed, reach = samples_needed(self, position, wanted), own_ceiling(self, position)
+        words = next_size_in_words(wanted, drawn, needed)
+        return {
+            "p_top": float(self.p_top[position]),
+            "p_rest": float(self.p_rest[position]),
+            "ceiling": reach,
+            "next_size": wanted,
+            "needed": needed,
+            "advice": f"The ceiling: {drawn:,} unanimous votes would prove K = {reach}. {words}",
+        }
+
+
+def certify(
+    votes: Votes, *, alpha: float = 0.001, bounds: str = "strict", family: bool = False
+) -> Certificates:
+    """Certificates that hold with confidence 1 − `alpha`: for each target, or with `family` for all of them together.
+
+    `bounds="strict"` holds for the label chosen from these same votes; `"paper"` is the published rule, whose level is
+    proved for a label fixed beforehand; `"anytime"` holds however often one looks and whenever sampling stops.
+
+    >>> from unswayed import Flip
+    >>> votes = Votes.from_counts([[9_990, 10], [5_100, 4_900]], Flip(beta=0.7), entries=2_707)
+    >>> certs = certify(votes, alpha=0.001)
+    >>> certs.label, certs.size
+    (array([ 0, -1]), array([11, -1]))
+    """
+    certifiable(votes, bounds)
+    parts = max(votes.polled_together, 1) if family else 1
+    found = bound_votes(votes.counts, votes.samples, alpha, method=bounds, family_size=parts)
+    size = certified_size(found.p_top, found.p_rest, votes.noise, votes.entries, ones=votes.ones)
+    return Certificates(
+        label=np.where(size < 0, -1, found.label).astype(np.int64),
+        size=size.astype(np.int64),
+        about=about_votes(votes),
+        p_top=np.array(found.p_top, np.float64),
+        p_rest=np.array(found.p_rest, np.float64),
+        votes=votes,
+        alpha=float(alpha),
+        bounds=bounds,
+        family=bool(family),
+    )
