@@ -4,11 +4,9 @@ Trained in floats. `freeze` computes own scores and ballots once, in float64 on 
 keeps those tables; from then on every answer is a sum of integers, the same in any order and on any device.
 """
 
-import copy
-import hashlib
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, Self, cast
+from typing import Any, Self
 from weakref import WeakKeyDictionary
 
 import torch
@@ -17,11 +15,10 @@ from torch import Tensor, nn
 from unswayed.ballots.fixed import SCALE, check_exact, check_not_structural, fixed, hash_of, same_memory
 from unswayed.ballots.labels import Said, read_known
 from unswayed.ballots.links import Links, codes
+from unswayed.ballots.tables import EXACT_TWINS, Tabled
 from unswayed.errors import InputError
-from unswayed.sampling.inputs import update_hash
 
 CHECKED: WeakKeyDictionary[nn.Module, Tensor] = WeakKeyDictionary()  # features found to be the frozen ones
-EXACT_TWINS: WeakKeyDictionary[nn.Module, nn.Module] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +30,7 @@ class Spoken:
     newcomers: Tensor
 
 
-class BallotModel(nn.Module):
+class BallotModel(Tabled):
     """What every ballot model has: `freeze`, and after it an answer that is an exact sum of its tables."""
 
     TABLES = (
@@ -68,8 +65,6 @@ class BallotModel(nn.Module):
         if not isinstance(tau, int | float) or not 0 < tau < 2**20:
             raise InputError(f"tau must be a number above 0, not {tau!r}.")
         self.classes, self.tau = classes, float(tau)
-        for name in self.TABLES:
-            self.register_buffer(name, None)
 
     @abstractmethod
     def own_scores(self, x: Tensor | None, nodes: int) -> Tensor:
@@ -106,11 +101,6 @@ class BallotModel(nn.Module):
 
     # frozen
 
-    @property
-    def frozen(self) -> bool:
-        """Whether answers come from the tables."""
-        return self._buffers["own_table"] is not None
-
     def freeze(self, data: Any, known: Any = None) -> Self:
         """The model itself, in evaluation mode, with its own scores and ballots on this graph fixed as whole numbers.
 
@@ -123,7 +113,7 @@ class BallotModel(nn.Module):
         EXACT_TWINS.pop(self, None)
         CHECKED.pop(self, None)
         with torch.no_grad():
-            exact = self._exact()
+            exact = self.exact()
             own = exact.own_scores(links.x, links.nodes)
             said = exact.ballots(links, labels)
         tables = {
@@ -137,27 +127,11 @@ class BallotModel(nn.Module):
             "reach": None if (far := self.fakes_reach) is None else torch.tensor(int(far * SCALE) + 1),
         }
         check_exact(fixed(own), fixed(self.tau * own), fixed(said.rows), links.nodes)
-        where = next((p.device for p in self.parameters()), torch.device("cpu"))
-        for name, table in tables.items():
-            setattr(self, name, None if table is None else table.to(where))
-        return self.eval()
-
-    def thaw(self) -> Self:
-        """The model itself without its tables: answers are in floats again."""
-        EXACT_TWINS.pop(self, None)
-        for name in self.TABLES:
-            setattr(self, name, None)
-        return self
-
-    def train(self, mode: bool = True) -> Self:
-        """Training forgets the tables: they would be those of other weights."""
-        if mode and self.frozen:
-            self.thaw()
-        return super().train(mode)
+        return self.keep(**tables)
 
     def own_of_new(self, x: Tensor | None, nodes: int) -> tuple[Tensor, Tensor]:
         """int64[nodes, C] twice: the frozen own scores and base of nodes that arrive, each computed alone."""
-        exact = self._exact()
+        exact = self.exact()
         with torch.no_grad():
             rows = [exact.own_scores(None if x is None else x[i : i + 1].cpu(), 1) for i in range(nodes)]
         own = torch.cat(rows) if rows else torch.zeros(0, self.classes, dtype=torch.float64)
@@ -166,27 +140,6 @@ class BallotModel(nn.Module):
     def seen_nodes(self, nodes: int) -> Tensor | None:
         """bool[n]: nodes whose links have shaped the ballots, which can be no targets; None where there are none."""
         return None
-
-    def _exact(self) -> Self:
-        """A copy in float64 on the CPU, without tables; kept while the model stays frozen."""
-        if self not in EXACT_TWINS:
-            shared = [*self._buffers.values(), *self.constants()]
-            twin = copy.deepcopy(self, {id(part): part for part in shared})
-            EXACT_TWINS[self] = twin.thaw().to(device="cpu", dtype=torch.float64)
-        return cast(Self, EXACT_TWINS[self])
-
-    def constants(self) -> list[Any]:
-        """What no weight is part of and copies may share."""
-        return []
-
-    @property
-    def table_hash(self) -> str:
-        """sha256 of everything that a frozen answer is read from."""
-        hashed = hashlib.sha256(f"{self.classes}".encode())
-        for name in self.TABLES:
-            if getattr(self, name) is not None:
-                update_hash(hashed, name, getattr(self, name))
-        return hashed.hexdigest()
 
     def forward(self, x: Tensor | None, edge_index: Tensor, batch: Tensor | None = None) -> Tensor:
         """Scores [nodes, C]; frozen: exact multiples of 1/SCALE in float64, for one or more copies of the frozen graph's nodes.
@@ -264,11 +217,3 @@ class BallotModel(nn.Module):
         if default is not None:
             return default
         return int(edge_index.max()) + 1 if edge_index.numel() else 0
-
-    def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
-        """Tables come and go with the state: a state without them is that of a model that is not frozen."""
-        EXACT_TWINS.pop(self, None)
-        for name in self.TABLES:
-            there = state_dict.get(prefix + name)
-            setattr(self, name, None if there is None else torch.empty_like(there))
-        super()._load_from_state_dict(state_dict, prefix, *rest)
