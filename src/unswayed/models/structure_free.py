@@ -1,0 +1,145 @@
+"""Every floor of a node dataset side by side: what can be had, at any perturbation size, by never looking at an edge.
+
+Three ways of learning, each with a few widths and decays, chosen on validation nodes: from labels; from a teacher that
+reads edges but has never seen the test nodes; and from one that has seen them and their edges. The last learns by heart, node
+by node, what the edges said, as far as features tell nodes apart. Nodes without features leave nothing but the majority.
+"""
+
+import copy
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torch_geometric.data import Data
+
+from unswayed.ballots.networks import LabelBallots
+from unswayed.datasets import Dataset, Split
+from unswayed.errors import InputError
+from unswayed.models.building import build
+from unswayed.models.floors import Floor
+from unswayed.models.training.clean import CleanSettings, fit_clean
+from unswayed.models.training.keeping import accuracy, seeded
+from unswayed.models.training.teacher import soft_labels
+from unswayed.models.training.view import PROTOCOLS, View, view
+
+
+@dataclass(frozen=True)
+class Perceptron:
+    """A width and the settings it learns with."""
+
+    hidden: int
+    settings: CleanSettings
+
+
+LABELS = (
+    Perceptron(16, CleanSettings()),
+    Perceptron(16, CleanSettings(weight_decay=5e-3)),
+    Perceptron(64, CleanSettings(weight_decay=5e-3, input_dropout=0.2)),
+)
+DISTILLED = (
+    Perceptron(16, CleanSettings(steps=300, weight_decay=0.0)),
+    Perceptron(64, CleanSettings(steps=300, weight_decay=5e-4, input_dropout=0.2)),
+    Perceptron(256, CleanSettings(steps=300, weight_decay=0.0, input_dropout=0.0)),
+)
+TEACHERS = ("label ballots", "networks")
+
+
+def all_floors(
+    dataset: Dataset,
+    split: Split,
+    *,
+    seed: int = 0,
+    device: str = "cpu",
+    teachers: Iterable[str] = TEACHERS,
+) -> dict[str, Floor]:
+    """The floors by name: majority, labels, distilled inductive, distilled transductive; no test label is ever read.
+
+    The teacher is the one of `teachers` that did best on validation nodes.
+    """
+    labels = dataset.labels
+    common = int(labels[split.train].bincount().argmax())
+    found = {"majority": _floor("majority", torch.full_like(labels, common), dataset, split)}
+    if not dataset.num_features:
+        return found
+    seen = view(dataset, split, "transductive").to(device)
+    found["labels"] = _best("labels", dataset, split, seen, LABELS, None, seed)
+    for protocol in ("inductive", "transductive"):
+        seen = view(dataset, split, protocol).to(device)
+        soft = taught(seen, dataset.num_classes, seed=seed, device=device, teachers=teachers)
+        found[f"distilled {protocol}"] = _best(
+            f"distilled {protocol}", dataset, split, seen, DISTILLED, soft, seed
+        )
+    return found
+
+
+def strongest(found: dict[str, Floor], protocol: str) -> Floor:
+    """The floor that is right most often on the test nodes, of those that have seen no more than `protocol` allows.
+
+    Chosen by the test nodes themselves, so that no luck of choosing can flatter a certificate.
+    """
+    if protocol not in PROTOCOLS:
+        raise InputError(f"protocol must be one of {', '.join(PROTOCOLS)}, not {protocol!r}.")
+    allowed = [own for name, own in found.items() if protocol in name or "distilled" not in name]
+    return max(allowed, key=lambda own: own.accuracy)
+
+
+def taught(
+    seen: View, classes: int, *, seed: int = 0, device: str = "cpu", teachers: Iterable[str] = TEACHERS
+) -> Tensor:
+    """float[n, C]: what the best teacher says of every node it may see; training nodes keep their true labels."""
+    answers = [
+        _spoken(seen, classes)
+        if name == TEACHERS[0]
+        else soft_labels(seen, classes, seed=seed, device=device)
+        for name in teachers
+    ]
+    best = max(answers, key=lambda soft: accuracy(soft[seen.val], seen.data.y[seen.val]))
+    best[seen.train] = functional.one_hot(seen.data.y[seen.train], classes).to(best.dtype)
+    return best
+
+
+def _spoken(seen: View, classes: int) -> Tensor:
+    """The shares of what label ballots say of each node; nobody's own label enters its own score."""
+    data, told = copy.copy(seen.data).cpu(), torch.cat([seen.train, seen.val]).cpu()
+    known = torch.full_like(data.y, -1).index_copy(0, told, data.y[told])
+    scores: Tensor = LabelBallots(classes).freeze(data, known=known)(data.x, data.edge_index) + 1e-6
+    return (scores / scores.sum(dim=1, keepdim=True)).to(seen.data.x)
+
+
+def _best(
+    name: str,
+    dataset: Dataset,
+    split: Split,
+    seen: View,
+    choices: Iterable[Perceptron],
+    soft: Tensor | None,
+    seed: int,
+) -> Floor:
+    """The best choice on validation nodes; an inductive one does not learn what the teacher saw of them either."""
+    bare = replace(seen, data=Data(x=seen.data.x, edge_index=seen.data.edge_index[:, :0], y=seen.data.y))
+    pool = None
+    if soft is not None:
+        learnt = torch.ones(len(soft), dtype=torch.bool, device=soft.device)
+        learnt[seen.val] = len(learnt) == len(dataset.labels)
+        pool = learnt.nonzero()[:, 0]
+    found = [_answers(dataset, bare, choice, soft, pool, seed) for choice in choices]
+    return max((_floor(name, own, dataset, split) for own in found), key=lambda own: own.validation)
+
+
+def _answers(
+    dataset: Dataset, bare: View, choice: Perceptron, soft: Tensor | None, pool: Tensor | None, seed: int
+) -> Tensor:
+    device = bare.data.x.device
+    model = build("mlp", dataset.num_features, dataset.num_classes, seed=seed, hidden=choice.hidden)
+    with seeded(seed, str(device)):
+        model = fit_clean(model.to(device), bare, soft, pool=pool, settings=choice.settings)
+    with torch.no_grad():
+        said: Tensor = model(dataset.graph.x.to(device), bare.data.edge_index)
+    return said.argmax(dim=1).cpu()
+
+
+def _floor(name: str, answers: Tensor, dataset: Dataset, split: Split) -> Floor:
+    right = (answers == dataset.labels).float()
+    return Floor(name, answers, float(right[split.val].mean()), float(right[split.test].mean()))

@@ -1,0 +1,58 @@
+from dataclasses import replace
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from unswayed.datasets import Dataset, split
+from unswayed.errors import InputError
+from unswayed.models.structure_free import all_floors, strongest
+
+QUICK = ("label ballots",)
+
+
+@pytest.fixture(scope="module")
+def blocks():
+    """Two communities of 60, dense inside; features say a little of the community."""
+    generator = torch.Generator().manual_seed(0)
+    y = torch.arange(120) % 2
+    chance = torch.where(y[:, None] == y, 0.3, 0.03)
+    edges = torch.triu(torch.rand(120, 120, generator=generator) < chance, 1).nonzero().t()
+    x = torch.randn(120, 8, generator=generator) + 0.3 * y[:, None]
+    data = Data(x=x, edge_index=torch.cat([edges, edges.flip(0)], dim=1), y=y)
+    return Dataset("blocks", "node", 8, 2, data=data, labelled=0.3)
+
+
+def test_what_has_seen_more_knows_more(blocks):
+    found = all_floors(blocks, split(blocks, 0, test="rest"), teachers=QUICK)
+    assert list(found) == ["majority", "labels", "distilled inductive", "distilled transductive"]
+    assert found["distilled transductive"].accuracy > found["labels"].accuracy + 0.1
+    assert strongest(found, "transductive").name == "distilled transductive"
+    assert strongest(found, "inductive").name != "distilled transductive"
+
+
+def test_no_test_label_and_no_edge_reaches_a_floor_that_must_not_see_it(blocks):
+    parts = split(blocks, 0, test="rest")
+    found = all_floors(blocks, parts, teachers=QUICK)
+    hidden = blocks.graph.clone()
+    hidden.y[parts.test] = 1 - hidden.y[parts.test]
+    touches = torch.isin(hidden.edge_index, parts.test).any(dim=0)
+    hidden.edge_index = hidden.edge_index[:, ~touches]
+    other = all_floors(replace(blocks, data=hidden), parts, teachers=QUICK)
+    for name in ("majority", "labels", "distilled inductive"):
+        assert torch.equal(found[name].predictions, other[name].predictions), name
+    assert not torch.equal(
+        found["distilled transductive"].predictions, other["distilled transductive"].predictions
+    )
+
+
+def test_nodes_without_features_leave_the_majority(blocks):
+    bare = replace(blocks, num_features=0)
+    found = all_floors(bare, split(bare, 0, test="rest"))
+    assert list(found) == ["majority"]
+    assert strongest(found, "transductive") is found["majority"]
+
+
+def test_a_protocol_that_is_not_known(blocks):
+    with pytest.raises(InputError, match="inductive"):
+        strongest({}, "both")
