@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from unswayed import errors, theory
     from unswayed.ballots.hashed import Hashed
     from unswayed.ballots.networks import BallotNetwork, LabelBallots, Snapshot
+    from unswayed.ballots.pairs import PairBallots
     from unswayed.certificates import (
         Certificates,
         Certified,
@@ -45,6 +46,7 @@ _HOMES = {
     "Flip": "unswayed.theory.noise",
     "Hashed": "unswayed.ballots.hashed",
     "LabelBallots": "unswayed.ballots.networks",
+    "PairBallots": "unswayed.ballots.pairs",
     "Pairs": "unswayed.sampling.threat",
     "RayRunner": "unswayed.runners.ray",
     "Row": "unswayed.sampling.threat",
@@ -76,6 +78,7 @@ __all__ = [
     "Flip",
     "Hashed",
     "LabelBallots",
+    "PairBallots",
     "Pairs",
     "RayRunner",
     "Row",
