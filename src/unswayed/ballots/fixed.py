@@ -9,7 +9,7 @@ from unswayed.ballots.links import Links
 from unswayed.errors import UnsoundModel
 
 SCALE = 2**20  # of the fixed point; a power of two, so that scores divided by it are exact
-LARGEST = 2**31 - 1  # ballots are kept in 32 bits
+LARGEST = 2**30 - 1  # ballots and their differences are kept in 32 bits
 EXACT = 2**52  # scores stay below, so that a double holds them
 FEW = 20  # nodes below which features may follow the degrees by chance
 

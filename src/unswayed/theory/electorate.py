@@ -1,0 +1,245 @@
+"""Electorate: exact sizes for very many targets that hear from the same voters, by lists sorted once.
+
+The score of class c at target u is z_c = base_c + Σ (o_c + q_c) over the links that are there: `own` o is the target's, the
+ballot q belongs to the link if it is there now, else to the voter as a newcomer. The entries of a target are all voters but
+itself. The results are those of `ballots.Linear` on all entries; the tests compare the two.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unswayed.errors import InputError
+from unswayed.theory.ballots import LIMIT, Bools, Ints, Linear, check_change, spare_of
+from unswayed.theory.checks import check_count
+from unswayed.theory.duels import NUMPY, WIDEST, Arrays, Duels, Lists, Voters
+
+KEPT = 4096  # of each list of voters; what goes beyond is sorted only where it is needed
+AT_ONCE = 2**21  # links looked at together
+FEW = 8  # targets up to which each is looked at alone
+DEEP = 64  # voters of each list that one target is first compared with
+SMALL = 2**30  # ballots in 32 bits stay below, so that their differences fit
+
+
+@dataclass(frozen=True, eq=False)
+class Roll:
+    """Everybody who may speak, and what they say: `ballots` int[R, C], of which the first `voters` rows are said over new links.
+
+    Further rows belong to links that are there already. Lists sorted for a pair of classes are kept here.
+    """
+
+    ballots: NDArray[Any]
+    voters: int
+    lists: dict[Any, Lists] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.ballots.ndim != 2 or not 0 <= self.voters <= len(self.ballots):
+            raise InputError("Ballots need one row for every voter and one column for every class.")
+        if self.ballots.dtype == np.int32 and self.loudest >= SMALL:
+            raise InputError("The ballots are too large for 32 bits; use a coarser fixed point.")
+
+    @cached_property
+    def high(self) -> Ints:
+        """int64[C]: the highest ballot for each class, 0 if none is above."""
+        return np.asarray(self.ballots.max(axis=0, initial=0), dtype=np.int64)
+
+    @cached_property
+    def low(self) -> Ints:
+        """int64[C]: the lowest ballot for each class, 0 if none is below."""
+        return np.asarray(self.ballots.min(axis=0, initial=0), dtype=np.int64)
+
+    @cached_property
+    def loudest(self) -> int:
+        """The largest distance of any ballot from 0."""
+        return max(int(self.high.max()), -int(self.low.min()))
+
+    def sorted_for(self, codes: Ints, arrays: Arrays, most: int) -> Lists:
+        """The lists of these ordered pairs of classes, label · C + rival; those of usual length are kept."""
+        key = (tuple(codes.tolist()), min(most, self.voters), arrays)
+        if key in self.lists:
+            return self.lists[key]
+        pairs = [divmod(code, self.ballots.shape[1]) for code in key[0]]
+        made = Lists.of(self.ballots, self.voters, pairs, most, arrays)
+        if most <= KEPT:
+            self.lists[key] = made
+        return made
+
+
+@dataclass(frozen=True, eq=False)
+class Electorate:
+    """Exact sizes, grids and attacks of t targets, each of which may gain or lose links to any voter of the roll but itself.
+
+    `start` int64[t + 1], `row` and `voter` int64[links]: the links that are there, by target, the rows of ballots they speak by, and
+    whose they are. `own` and `scores` int64[t, C]; `itself` int64[t] is the target's own number among the voters, −1 if it is none of
+    them; `entries` int64[t] is what a size is capped at.
+    """
+
+    roll: Roll
+    own: Ints
+    scores: Ints
+    start: Ints
+    row: Ints
+    voter: Ints
+    itself: Ints
+    entries: Ints
+
+    def __post_init__(self) -> None:
+        shape = (len(self.itself), self.classes)
+        fits = self.own.shape == self.scores.shape == shape and self.start.shape == (shape[0] + 1,)
+        if not fits or self.row.shape != self.voter.shape or self.entries.shape != self.itself.shape:
+            raise InputError("The parts of an electorate do not fit together.")
+        reach = (self.roll.voters + 1) * (_largest(self.own) + self.roll.loudest)
+        if 2 * (reach + _largest(self.scores)) >= LIMIT:
+            raise InputError(
+                "The ballots are too large for exact sums in 64 bits; use a coarser fixed point."
+            )
+
+    @property
+    def classes(self) -> int:
+        """How many classes there are."""
+        return int(self.roll.ballots.shape[1])
+
+    def __len__(self) -> int:
+        return len(self.itself)
+
+    @cached_property
+    def label(self) -> Ints:
+        """int64[t]: the class with the highest score, the lowest of those that tie."""
+        return np.asarray(self.scores.argmax(axis=1), dtype=np.int64)
+
+    @cached_property
+    def spare(self) -> Ints:
+        """int64[t, C]: what the label's margin over each class can lose without a change of label."""
+        return spare_of(self.scores)
+
+    def take(self, index: Any) -> "Electorate":
+        """The targets at these positions."""
+        chosen = np.atleast_1d(np.arange(len(self))[index])
+        count = self.start[chosen + 1] - self.start[chosen]
+        start = np.concatenate([[0], np.cumsum(count)])
+        link = np.arange(start[-1]) + np.repeat(self.start[chosen] - start[:-1], count)
+        parts = {name: getattr(self, name)[chosen] for name in ("own", "scores", "itself", "entries")}
+        return replace(self, start=start, row=self.row[link], voter=self.voter[link], **parts)
+
+    def sizes(self, change: str = "any", arrays: Arrays = NUMPY) -> Ints:
+        """int64[t]: the largest K such that no change of at most K entries changes the label; all entries if none ever does."""
+        check_change(change)
+        if len(self) <= FEW:
+            return np.array([self._size_of_one(i, change) for i in range(len(self))], dtype=np.int64)
+        best, least = self.entries.copy(), self._at_least(change)
+        order = np.argsort(least, axis=1, kind="stable")
+        for place in range(self.classes - 1):  # the most dangerous rival first
+            rival = order[:, place]
+            open_ = np.flatnonzero(np.take_along_axis(least, rival[:, None], axis=1)[:, 0] < best)
+            for who, found in self._against(open_, rival[open_], change, arrays, KEPT):
+                best[who] = np.minimum(best[who], found)
+        return best
+
+    def _at_least(self, change: str) -> Ints:
+        """int64[t, C]: a quick lower bound of each rival's size, from the loudest ballots of all."""
+        high, low = self.roll.high, self.roll.low
+        label, everyone = self.label, np.arange(len(self))
+        offset = self.own[everyone, label][:, None] - self.own
+        removed = high[label][:, None] - low + offset
+        added = high - low[label][:, None] - offset
+        worst = {"any": np.maximum(removed, added), "adds": added, "deletes": removed}[change]
+        least = np.where(worst > 0, self.spare // np.maximum(worst, 1), self.entries[:, None])
+        least[everyone, label] = np.iinfo(np.int64).max  # no rival of its own
+        return least
+
+    def _against(
+        self, who: Ints, rival: Ints, change: str, arrays: Arrays, most: int
+    ) -> Iterator[tuple[Ints, Ints]]:
+        """Targets and what they withstand against these rivals; lists are prolonged for those that need it."""
+        for part, duels in self._duels(who, rival, arrays, most):
+            size, all_, short = (np.asarray(value) for value in duels.sizes(change))
+            known = ~short
+            yield who[part][known], np.where(all_, self.entries[who[part]], size)[known]
+            if short.any():
+                yield from self._against(who[part][short], rival[part][short], change, arrays, 16 * most)
+
+    def _duels(self, who: Ints, rival: Ints, arrays: Arrays, most: int) -> Iterator[tuple[Ints, Duels]]:
+        """Duels of these targets with these rivals, as many at once as memory allows; with their positions in `who`."""
+        label, classes = self.label, self.classes
+        code = label[who] * classes + rival
+        links = np.cumsum(self.start[who + 1] - self.start[who] + 1)
+        wide = WIDEST // (4 * (_largest(self.own) + self.roll.loudest) + 4)
+        step = np.maximum(links // AT_ONCE, np.arange(len(who)) // max(1, wide))
+        voters = Voters(self.roll.ballots, self.start, self.row, self.voter, self.itself)
+        for part in np.split(np.arange(len(who)), np.flatnonzero(np.diff(step)) + 1):
+            pairs, pair = np.unique(code[part], return_inverse=True)
+            lists = self.roll.sorted_for(pairs, arrays, most)
+            one, c = label[who[part]], rival[part]
+            offset, spare = self.own[who[part], one] - self.own[who[part], c], self.spare[who[part], c]
+            yield part, Duels(voters, lists, who[part], (one, c, pair), offset, spare, arrays)
+
+    def grid(self, adds: int, deletes: int) -> Bools:
+        """bool[t, adds + 1, deletes + 1]: whether no attack with at most so many additions and deletions changes the label."""
+        adds, deletes = check_count(adds, "adds"), check_count(deletes, "deletes")
+        cells = np.ones((len(self), adds + 1, deletes + 1), dtype=bool)
+        everyone = np.arange(len(self))
+        depth = max(KEPT, adds + int(np.diff(self.start).max(initial=0)) + 1)
+        for rival in range(self.classes):
+            who = everyone[self.label != rival]
+            for part, duels in self._duels(who, np.full(len(who), rival), NUMPY, depth):
+                most = duels.most_additions
+                cost = np.stack([duels.added(np.minimum(k, most))[0] for k in range(adds + 1)], axis=1)
+                loss = np.stack([duels.deleted(np.full(len(part), k)) for k in range(deletes + 1)], axis=1)
+                cells[who[part]] &= cost[:, :, None] + loss[:, None, :] <= duels.spare[:, None, None]
+        return cells
+
+    def witness(self, target: int, change: str = "any") -> Ints | None:
+        """The voters of a cheapest attack on this target, size + 1 of them, each linked or unlinked; None if there is none."""
+        check_change(change)
+        for voter, small, enough in self._small(target):
+            found = small.witness(0, change)
+            if enough or (found is not None and len(found) <= small.depth):
+                return None if found is None else voter[found]
+        raise AssertionError("the last list holds every voter")
+
+    def _size_of_one(self, target: int, change: str) -> int:
+        for _, small, enough in self._small(target):
+            size = int(small.sizes(change)[0])
+            if enough or size < small.depth:
+                return int(self.entries[target]) if size >= len(small.present[0]) else size
+        raise AssertionError("the last list holds every voter")
+
+    def _small(self, target: int) -> Iterator[tuple[Ints, "Shortlist", bool]]:
+        """The voters that can matter, as linear entries: exact for attacks up to a depth, then for deeper ones, then for all."""
+        here = slice(self.start[target], self.start[target + 1])
+        linked, label, classes = self.voter[here], int(self.label[target]), self.classes
+        depth = DEEP
+        while True:
+            length = min(self.roll.voters, depth + len(linked) + 1)
+            codes = np.array([label * classes + c for c in range(classes) if c != label])
+            lists = self.roll.sorted_for(codes, NUMPY, max(KEPT, length))
+            ahead = lists.voter.reshape(classes - 1, -1)[:, :length].ravel()
+            new = np.setdiff1d(ahead, np.append(linked, self.itself[target]))
+            row = np.concatenate([self.row[here], new])
+            effect = self.roll.ballots[row].astype(np.int64) + self.own[target]
+            present = np.arange(len(row)) < len(linked)
+            gains = effect[:, label, None] - effect
+            yield (
+                np.concatenate([linked, new]),
+                Shortlist([label], self.spare[target, None], gains[None], present[None], depth),
+                length == self.roll.voters,
+            )
+            depth *= 16
+
+
+class Shortlist(Linear):
+    """Entries of one target that hold the worst `depth` of every kind."""
+
+    depth: int
+
+    def __init__(self, label: Any, spare: Any, gains: Any, present: Any, depth: int) -> None:
+        super().__init__(label, spare, gains, present)
+        object.__setattr__(self, "depth", depth)
+
+
+def _largest(values: NDArray[Any]) -> int:
+    return max(int(values.max()), -int(values.min())) if values.size else 0

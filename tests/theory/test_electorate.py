@@ -1,0 +1,160 @@
+"""Electorates against the dense core, which brute force has checked, and against plain Python."""
+
+import numpy as np
+import pytest
+
+from unswayed.errors import InputError
+from unswayed.theory import electorate as module
+from unswayed.theory.ballots import Linear
+from unswayed.theory.electorate import Electorate, Roll
+
+
+def random_case(seed, targets=None, most_voters=14):
+    """An electorate and, for each target, the base, effects and presence of all its entries."""
+    rng = np.random.default_rng(seed)
+    classes, n = int(rng.integers(2, 5)), int(rng.integers(1, most_voters))
+    t = int(rng.integers(1, 20)) if targets is None else targets
+    reach = int(rng.choice([1, 3, 50]))
+    extra = int(rng.integers(0, 10))
+    ballots = rng.integers(-reach, reach + 1, (n + extra, classes))
+    ballots = ballots.astype(rng.choice([np.int32, np.int64]))
+    own, base = (
+        rng.integers(-reach, reach + 1, (t, classes)),
+        rng.integers(-3 * reach, 3 * reach + 1, (t, classes)),
+    )
+    own = own * rng.integers(0, 2)
+    itself = np.where(rng.random(t) < 0.7, rng.integers(0, n, t), -1)
+    start, row, voter, scores = [0], [], [], []
+    for i in range(t):
+        linked = [v for v in range(n) if v != itself[i] and rng.random() < 0.4]
+        rows = [int(rng.integers(n, n + extra)) if extra and rng.random() < 0.5 else v for v in linked]
+        voter += linked
+        row += rows
+        start.append(len(row))
+        scores.append(
+            base[i] + sum((ballots[r].astype(np.int64) + own[i] for r in rows), np.zeros(classes, np.int64))
+        )
+    entries = n - (itself >= 0)
+    parts = (
+        np.array(scores),
+        np.array(start),
+        np.array(row, dtype=np.int64),
+        np.array(voter, dtype=np.int64),
+    )
+    return Electorate(Roll(ballots, n), own, *parts, itself, entries)
+
+
+def dense(people, i):
+    """The same target with every entry written out, and which voter each entry is."""
+    here = slice(people.start[i], people.start[i + 1])
+    rows = dict(zip(people.voter[here].tolist(), people.row[here].tolist(), strict=True))
+    voters = [v for v in range(people.roll.voters) if v != people.itself[i]]
+    effects = np.array([people.roll.ballots[rows.get(v, v)] for v in voters], dtype=np.int64)
+    effects = effects.reshape(len(voters), people.classes) + people.own[i]
+    present = np.array([v in rows for v in voters], dtype=bool)
+    return Linear.of_scores(people.scores[i : i + 1], effects[None], present[None]), voters
+
+
+@pytest.fixture(params=["usual", "short lists", "one at a time", "small steps"])
+def ways(request, monkeypatch):
+    """Lists that end early, targets looked at alone, and little memory must not change anything."""
+    settings = {"usual": {"FEW": 0}, "short lists": {"FEW": 0, "KEPT": 2}, "one at a time": {"FEW": 10**9, "DEEP": 1, "KEPT": 1},
+                "small steps": {"FEW": 0, "AT_ONCE": 3}}[request.param]  # fmt: skip
+    for name, value in settings.items():
+        monkeypatch.setattr(module, name, value)
+
+
+@pytest.mark.usefixtures("ways")
+@pytest.mark.parametrize("change", ["any", "adds", "deletes"])
+def test_sizes_are_those_of_every_entry_written_out(change):
+    for seed in range(60):
+        people = random_case(seed)
+        expected = [int(dense(people, i)[0].sizes(change)[0]) for i in range(len(people))]
+        assert people.sizes(change).tolist() == expected, seed
+
+
+@pytest.mark.usefixtures("ways")
+def test_grids_are_those_of_every_entry_written_out():
+    for seed in range(25):
+        people = random_case(seed)
+        cells = people.grid(4, 3)
+        for i in range(len(people)):
+            assert np.array_equal(cells[i], dense(people, i)[0].grid(4, 3)[0]), (seed, i)
+
+
+@pytest.mark.usefixtures("ways")
+@pytest.mark.parametrize("change", ["any", "adds", "deletes"])
+def test_a_witness_flips_with_one_change_more_than_the_size(change):
+    for seed in range(25):
+        people = random_case(seed)
+        sizes = people.sizes(change)
+        for i in range(len(people)):
+            found, (full, voters) = people.witness(i, change), dense(people, i)
+            if found is None:
+                assert full.witness(0, change) is None
+                assert sizes[i] == people.entries[i]
+                continue
+            assert len(set(found.tolist())) == len(found) == sizes[i] + 1
+            place = [voters.index(v) for v in found]
+            turned = np.where(full.present[0, place], -1, 1)[:, None]
+            effects = -full.gains[0][place]  # over the label: what each class gains on it
+            moved = -full.spare[0] + (turned * effects).sum(axis=0)
+            assert max(moved[c] for c in range(people.classes) if c != full.label[0]) > 0
+
+
+def test_larger_electorates_agree_too(monkeypatch):
+    monkeypatch.setattr(module, "FEW", 0)
+    monkeypatch.setattr(module, "KEPT", 20)
+    for seed in range(12):
+        people = random_case(seed, targets=25, most_voters=300)
+        for change in ("any", "adds", "deletes"):
+            expected = [int(dense(people, i)[0].sizes(change)[0]) for i in range(len(people))]
+            assert people.sizes(change).tolist() == expected, (seed, change)
+
+
+def test_some_targets_are_as_among_all():
+    people = random_case(5, targets=12)
+    mask = np.arange(12) % 3 == 0
+    assert people.take(mask).sizes().tolist() == people.sizes()[mask].tolist()
+    assert people.take(7).sizes("adds").tolist() == [people.sizes("adds")[7]]
+    assert len(people.take(slice(0, 0))) == 0
+    assert people.take(slice(0, 0)).sizes().tolist() == []
+
+
+def test_lists_are_sorted_once():
+    people = random_case(6, targets=12)
+    people.sizes()
+    kept = dict(people.roll.lists)
+    people.take(slice(0, 12)).sizes()
+    assert kept
+    assert dict(people.roll.lists) == kept
+
+
+def broken(**parts):
+    people = random_case(1, targets=3)
+    whole = {
+        name: getattr(people, name)
+        for name in ("roll", "own", "scores", "start", "row", "voter", "itself", "entries")
+    }
+    return lambda: Electorate(**{**whole, **parts})
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (broken(own=np.zeros((2, 2), dtype=np.int64)), "do not fit together"),
+        (broken(start=np.zeros(3, dtype=np.int64)), "do not fit together"),
+        (broken(voter=np.zeros(1000, dtype=np.int64)), "do not fit together"),
+        (broken(entries=np.zeros(1, dtype=np.int64)), "do not fit together"),
+        (broken(scores=np.full((3, random_case(1, targets=3).classes), 2**61)), "coarser fixed point"),
+        (lambda: Roll(np.zeros(3, dtype=np.int64), 3), "one row for every voter"),
+        (lambda: Roll(np.zeros((3, 2), dtype=np.int64), 4), "one row for every voter"),
+        (lambda: Roll(np.full((3, 2), 2**30, dtype=np.int32), 3), "32 bits"),
+        (lambda: random_case(1).sizes("all"), "change must be one of"),
+        (lambda: random_case(1).witness(0, "all"), "change must be one of"),
+        (lambda: random_case(1).grid(0, -1), "deletes must be"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_refused_in_one_sentence(call, words):
+    with pytest.raises(InputError, match=words):
+        call()
