@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch_geometric.data import Data
 from torch_geometric.nn import GATConv, GCNConv, global_mean_pool
 
+import unswayed as us
 from unswayed.ballots.hashed import Hashed, mixed
 from unswayed.errors import InputError, UnsoundModel
 from unswayed.theory.hashed import hashed_size
@@ -196,3 +198,68 @@ def test_an_edge_between_two_graphs_of_a_batch_is_refused():
     batch = torch.tensor([0] * 3 + [1] * 3)
     with pytest.raises(InputError, match="joins two graphs"):
         Hashed(Pooled(), 5).eval()(x, torch.tensor([[0, 5], [5, 0]]), batch=batch)
+
+
+def data(seed, nodes=NODES):
+    x, edges = graph(seed, nodes)
+    return Data(x=x, edge_index=edges)
+
+
+@pytest.mark.parametrize("make", [
+    lambda d: us.AllPairs(d, [0, 2, 5]), lambda d: us.Row(d, [0, 2, 5]), lambda d: us.Pairs(d, [(0, 1), (2, 4)], [0, 2, 5]),
+])  # fmt: skip
+def test_a_proof_is_what_the_vote_of_these_nodes_says(make):
+    asked = data(4)
+    hashed = Hashed(Net(), 9).eval()
+    found = hashed.proofs(make(asked))
+    votes = hashed(asked.x, asked.edge_index)[[0, 2, 5]].long().numpy()
+    label, size = hashed_size(votes)
+    assert np.array_equal(found.label, label)
+    assert np.array_equal(found.size, np.minimum(size, found.about.entries))
+    assert np.array_equal(found.counts, votes)
+    assert found.confidence is None
+    assert found.doubtful == 0
+
+
+def test_graphs_are_targets_of_their_own():
+    graphs = [data(1), data(2, nodes=4)]
+    hashed = Hashed(Pooled(), 5)
+    found = hashed.proofs(us.AllPairs(graphs))
+    assert found.counts.tolist() == [hashed.eval()(g.x, g.edge_index)[0].tolist() for g in graphs]
+
+
+class Cached(Net):
+    def __init__(self):
+        super().__init__(lambda a, b: GCNConv(a, b, cached=True))
+
+
+class Random(Net):
+    def forward(self, x, edge_index):
+        return super().forward(nn.functional.dropout(x, 0.5, training=True), edge_index)
+
+
+class Remembering(Net):
+    def forward(self, x, edge_index):
+        self.calls = getattr(self, "calls", 0) + 1
+        return super().forward(x, edge_index) * (1 if self.calls < 3 else -1)
+
+
+@pytest.mark.parametrize(
+    ("net", "words"),
+    [(Cached, "caches"), (Random, "two identical calls"), (Remembering, "before|two identical")],
+)
+def test_models_that_are_no_function_of_the_graph_are_refused(net, words):
+    with pytest.raises(UnsoundModel, match=words):
+        Hashed(net(), 5).proofs(us.AllPairs(data(1), [0]))
+
+
+def test_threats_that_one_change_carries_to_many_groups_are_refused():
+    with pytest.raises(InputError, match="counts nodes"):
+        Hashed(Net(), 5, by="nodes").proofs(us.Row(data(1), [0]))
+    with pytest.raises(InputError, match="not about a graph"):
+        Hashed(Net(), 5).proofs(us.Bits([[0, 1]]))
+
+
+def test_a_model_of_nodes_cannot_classify_graphs():
+    with pytest.raises(UnsoundModel, match="one row for a graph"):
+        Hashed(Net(), 5).proofs(us.AllPairs([data(1)]))

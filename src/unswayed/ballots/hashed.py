@@ -5,7 +5,7 @@ move. Every group is asked alone, on the CPU, with its edges in one order, so th
 exactly the same tensors before and after an attack and gives exactly the same answer.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -14,12 +14,16 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from unswayed.ballots.asking import Alone, check_reads_sources
-from unswayed.errors import InputError
+from unswayed.ballots.asking import Alone, check_alone, check_reads_sources
+from unswayed.certificates.hashed import HashedProofs
+from unswayed.certificates.protocol import About
+from unswayed.errors import InputError, UnsoundModel
 from unswayed.sampling.inputs import Graph
+from unswayed.sampling.threat import Threat
 
 IntArray = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
+Progress = Callable[[int, int], None]  # (groups done, groups)
 
 BY = ("edges", "nodes")
 MOST_GROUPS = 1_000_000
@@ -97,12 +101,59 @@ class Hashed(nn.Module):
         """The model as it is asked: one graph a call, in evaluation mode, on the CPU."""
         return Alone(self.model, self.classes)
 
-    def votes(self, asked: Alone, graph: Graph, edges: Tensor, nodes: Tensor | None = None) -> Tensor:
+    def votes(
+        self,
+        asked: Alone,
+        graph: Graph,
+        edges: Tensor,
+        nodes: Tensor | None = None,
+        progress: Progress | None = None,
+    ) -> Tensor:
         """int64[rows, classes]: how many groups say each class of these nodes (None: of every row the model answers)."""
-        ask = self._labels_by_nodes if self.by == "nodes" else Alone.say
+        ask, said = self._labels_by_nodes if self.by == "nodes" else Alone.say, []
         with asked.evaluation():
-            said = [ask(asked, graph, part, nodes) for part in self.parts(edges)]
+            for part in self.parts(edges):
+                said.append(ask(asked, graph, part, nodes))
+                if progress is not None:
+                    progress(len(said), self.groups)
         return torch.stack([(torch.stack(said) == c).sum(dim=0) for c in range(asked.known_classes)], dim=1)
+
+    def proofs(self, threat: Threat, progress: Progress | None = None) -> HashedProofs:
+        """What the vote proves of every target of this threat; refused where an attack could reach several groups by one change."""
+        self._check_threat(threat)
+        asked, nodes = self.asked(), getattr(threat, "nodes", None)
+        graphs = getattr(threat, "graphs", None) or [threat.graph]  # type: ignore[attr-defined]
+        first = graphs[int(np.argmax([graph.pairs.shape[1] for graph in graphs]))]
+        check_alone(asked, first, first.edge_index, next(self.parts(first.edge_index)))
+        counts = []
+        for graph in graphs:
+            counts.append(self.votes(asked, graph, graph.edge_index, nodes, progress))
+            if nodes is None and len(counts[-1]) != 1:
+                raise UnsoundModel("To classify graphs, the model must give one row for a graph.")
+        about = About(
+            targets=threat.targets,
+            entries=threat.entries,
+            ones=threat.ones,
+            classes=asked.known_classes,
+            threat=threat.describe(),
+        )
+        return HashedProofs.of_counts(torch.cat(counts).numpy(), self.groups, self.by, about)
+
+    def _check_threat(self, threat: Threat) -> None:
+        """Edges for groups of edges, nodes for groups of nodes."""
+        if not hasattr(threat, "graph") and not hasattr(threat, "graphs"):
+            raise InputError(
+                "Hashed models vote over groups of edges, and this threat is not about a graph; use poll."
+            )
+        brings_nodes = threat.kind == "inject"
+        if brings_nodes and self.by == "edges":
+            raise InputError(
+                'One fake node may bring edges of every group, so groups of edges prove nothing about it; use by="nodes".'
+            )
+        if not brings_nodes and self.by == "nodes":
+            raise InputError(
+                'by="nodes" counts nodes, so its threat is us.Inject; for changed edges use by="edges".'
+            )
 
     def parts(self, edges: Tensor) -> Iterator[Tensor]:
         """The edges of each group, self-loops in all of them."""

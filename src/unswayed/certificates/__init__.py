@@ -1,6 +1,7 @@
 """Certificates: one protocol, and its families, a file each."""
 
 from unswayed.certificates.chosen import Chosen, best_of, chosen_on
+from unswayed.certificates.hashed import HashedProofs
 from unswayed.certificates.levels import confidence_in_words, rounded_down, rounded_up
 from unswayed.certificates.polled import certifiable
 from unswayed.certificates.protocol import About, Bar, Certified, Column, Explanation, Words
@@ -15,6 +16,7 @@ __all__ = [
     "Chosen",
     "Column",
     "Explanation",
+    "HashedProofs",
     "TopCertificates",
     "Words",
     "best_of",
