@@ -21,10 +21,12 @@ import torch
 from torch import Tensor, nn
 
 from unswayed.errors import InputError, UnsoundModel
+from unswayed.sampling.absent import Absent, refusal
 from unswayed.sampling.inputs import Graph
 from unswayed.sampling.threat import Bits, Threat
 
 DENSE_NAMES = ("adj", "adjacency", "adj_matrix", "adj_t")
+VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 GIVEN = ("x", "edge_index", "batch", *DENSE_NAMES)
 
 
@@ -68,16 +70,28 @@ class Classifier:
         if self.style == "dense":
             out = self._ask_dense(graph, x, edge_index, count)
         elif self.style == "data":
-            out = self.model(self._data(graph, x, edge_index, count))
+            out = self._ask_data(graph, x, edge_index, count)
         else:
             named = {"batch": batch_of(graph, count, edge_index.device)} if "batch" in self.names else {}
             out = self.model(x, edge_index, **named)
         return self.shaped(out, count * graph.num_nodes if self.per_node else count)
 
-    def _data(self, graph: Graph, x: Tensor | None, edge_index: Tensor, count: int) -> Any:
+    def _ask_data(self, graph: Graph, x: Tensor | None, edge_index: Tensor, count: int) -> Any:
+        """The answer to `forward(data)`; refused if it used anything that a noisy graph does not have."""
+        used: list[str] = []
+        missing = {name: Absent(name, used) for name in (*graph.edge_data, *graph.left_out)}
+        try:
+            return self.model(self._data(graph, x, edge_index, count, missing))
+        finally:
+            if used:
+                raise refusal(used[0])
+
+    def _data(
+        self, graph: Graph, x: Tensor | None, edge_index: Tensor, count: int, missing: dict[str, Absent]
+    ) -> Any:
         from torch_geometric.data import Batch, Data
 
-        extras = {
+        extras: dict[str, Any] = missing | {
             name: value.to(edge_index.device).repeat(count, *[1] * (value.ndim - 1))
             for name, value in graph.extras.items()
         }
@@ -228,12 +242,19 @@ def _parameters(model: Any) -> tuple[list[str], list[str], bool]:
     """(names of all parameters that can be given, the required ones, whether it takes any positional ones)."""
     if isinstance(listed := getattr(model, "signature", None), list):  # torch_geometric.nn.Sequential
         return [str(name) for name in listed], [str(name) for name in listed], False
-    function: Callable[..., Any] = getattr(model, "_orig_mod", model)
-    function = function.forward if isinstance(function, nn.Module) else function
-    try:
-        parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):
-        return [], [], True
+    parameters = parameters_of(model)
     named = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     required = [p.name for p in named if p.default is p.empty]
     return [p.name for p in named], required, any(p.kind is p.VAR_POSITIONAL for p in parameters)
+
+
+def parameters_of(model: Any) -> list[inspect.Parameter]:
+    """The parameters of a call: of the module's forward, or of its own `__call__` where that names them."""
+    function: Callable[..., Any] = getattr(model, "_orig_mod", model)
+    try:
+        called = list(inspect.signature(function).parameters.values())
+        if isinstance(function, nn.Module) and all(p.kind in VARIABLE for p in called):
+            called = list(inspect.signature(function.forward).parameters.values())
+    except (TypeError, ValueError):
+        return [inspect.Parameter("arguments", inspect.Parameter.VAR_POSITIONAL)]
+    return called

@@ -22,7 +22,8 @@ class Graph:
 
     `pairs` is int64[2, m] with i < j, sorted by entry number j(j-1)/2 + i; `loops` the nodes that carry a self-loop,
     which is constant structure and no entry; `extras` further constants with one row a node, for `forward(data)`;
-    `edge_data` the names of edge attributes that the source carried and that were left out.
+    `edge_data` the names of edge attributes that the source carried and that were left out, `left_out` those of everything
+    else that was; `kind` the source's class where it is not torch_geometric's own and may answer by code of its own.
     """
 
     num_nodes: int
@@ -31,6 +32,8 @@ class Graph:
     x: Tensor | None = None
     extras: dict[str, Tensor] = field(default_factory=dict)
     edge_data: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    kind: str = ""
 
     @property
     def edge_index(self) -> Tensor:
@@ -47,6 +50,8 @@ class Graph:
             x=None if self.x is None else self.x[keep],
             extras={name: value[keep] for name, value in self.extras.items()},
             edge_data=self.edge_data,
+            left_out=self.left_out,
+            kind=self.kind,
         )
 
     def degrees(self) -> Tensor:
@@ -177,7 +182,7 @@ def _from_pyg(data: Any) -> Graph:
     if data.edge_index is None or isinstance(data.edge_index, dict):
         raise InputError("The Data has no edge_index; one homogeneous graph with an edge_index is needed.")
     n = data.num_nodes
-    known = {"x", "edge_index", "batch", "ptr"}
+    known = {"x", "edge_index", "batch", "ptr", "num_nodes"}
     names = [str(name) for name in data.keys() if str(name) not in known]  # noqa: SIM118 (Data is no mapping)
     edge_data = tuple(name for name in names if name.startswith("edge_") and data[name] is not None)
     extras = {
@@ -189,7 +194,20 @@ def _from_pyg(data: Any) -> Graph:
         and data[name].shape[0] == n
         if name != "y" or n > 1
     }
-    return _clean(n, data.edge_index, x=_features(data.x, n), extras=extras, edge_data=edge_data)
+    rest = {
+        "edge_data": edge_data,
+        "left_out": tuple(name for name in names if name not in edge_data and name not in extras),
+        "kind": "" if _is_plain(type(data)) else type(data).__name__,
+    }
+    return _clean(n, data.edge_index, x=_features(data.x, n), extras=extras, **rest)
+
+
+def _is_plain(kind: type) -> bool:
+    """Whether the class, its mixins included, is torch_geometric's own (its batches are made by a metaclass)."""
+    own = [
+        base for base in kind.__mro__ if base.__module__.partition(".")[0] not in ("torch_geometric", "abc")
+    ]
+    return all(base.__module__ in ("builtins", "typing", "collections.abc") for base in own)
 
 
 def _from_adjacency(adjacency: Any, x: Any) -> Graph:
@@ -219,6 +237,7 @@ def _from_networkx(graph: Any) -> Graph:
         raise InputError("The networkx graph is directed; make it undirected first (graph.to_undirected()).")
     place = {node: i for i, node in enumerate(graph)}
     ends = [(place[u], place[v]) for u, v in graph.edges()]
+    on_edges = {f"edge {name}" for _, _, attributes in graph.edges(data=True) for name in attributes}
     edges = np.array(ends, dtype=np.int64).reshape(-1, 2).T
     rows = [attributes.get("x") for _, attributes in graph.nodes(data=True)]
     x = (
@@ -226,4 +245,5 @@ def _from_networkx(graph: Any) -> Graph:
         if any(row is None for row in rows)
         else np.asarray(rows, dtype=np.float32).reshape(len(rows), -1)
     )
-    return _clean(len(place), np.concatenate([edges, edges[::-1]], axis=1), x=_features(x, len(place)))
+    both = np.concatenate([edges, edges[::-1]], axis=1)
+    return _clean(len(place), both, x=_features(x, len(place)), edge_data=tuple(sorted(on_edges)))

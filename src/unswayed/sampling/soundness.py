@@ -12,9 +12,10 @@ from typing import Any
 from torch import Tensor, nn
 
 from unswayed.errors import UnsoundModel
-from unswayed.sampling.classifier import Classifier
+from unswayed.sampling.classifier import GIVEN, Classifier, parameters_of
 from unswayed.sampling.inputs import Graph
 
+HARMLESS = (*GIVEN, "ptr", "batch_size", "num_sampled_nodes_per_hop", "num_sampled_edges_per_hop")
 TOLERANCE = 1e-4  # of the largest logit: rounding differs between batch shapes, real coupling is far larger
 
 
@@ -40,22 +41,28 @@ def _obstacle(module: nn.Module) -> str | None:
 
 
 def check_edge_data(classifier: Classifier, graph: Graph) -> None:
-    """Refuse edge attributes that the module would use: a new edge has none."""
-    for name in graph.edge_data:
-        if _uses(classifier, name):
-            raise UnsoundModel(
-                f"The data carries {name} and the classifier's forward takes it, but an edge that noise adds has none; "
-                f"remove it from the data or from forward."
-            )
-
-
-def _uses(classifier: Classifier, name: str) -> bool:
-    if getattr(classifier.model, f"supports_{name}", None) is False:  # PyG's models name what they ignore
-        return False
+    """Refuse edge attributes that the module could be given: a new edge has none. `forward(data)` is watched as it reads."""
     if classifier.style == "data":
-        function = getattr(classifier.model, "forward", classifier.model)
-        return name in getattr(getattr(function, "__code__", None), "co_names", ())
-    return name in classifier.names
+        if graph.kind:
+            raise UnsoundModel(
+                f"The data is a {graph.kind}, and forward(data) may read what only that class has; give a plain Data whose "
+                "tensors have one row a node."
+            )
+    elif graph.edge_data and (taken := _takes_more(classifier)) is not None:
+        raise UnsoundModel(
+            f"The data carries {graph.edge_data[0]} and the classifier's forward takes {taken}, but an edge that noise adds "
+            "has no attributes; remove it from the data or from forward."
+        )
+
+
+def _takes_more(classifier: Classifier) -> str | None:
+    """The first parameter, beyond the graph itself, by which edge attributes could reach the module."""
+    for number, p in enumerate(parameters_of(classifier.model)):
+        open_ended = p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+        ignored = getattr(classifier.model, f"supports_{p.name}", None) is False  # PyG's models say so
+        if (open_ended or (number > 1 and p.default is None)) and p.name not in HARMLESS and not ignored:
+            return p.name
+    return None
 
 
 def differs(one: Tensor, other: Tensor) -> bool:
