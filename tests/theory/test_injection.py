@@ -1,0 +1,214 @@
+"""Fake nodes and lying nodes, against every coin of every attack on a tiny graph."""
+
+from collections import Counter
+from fractions import Fraction
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+
+from unswayed.errors import InputError
+from unswayed.theory.injection import Shielded, intercepted_size, reach
+
+from .neyman_pearson import holds, worst
+
+HONEST = (0, 1, 2)
+EDGES = ((0, 1), (1, 2))
+
+
+def ask(law, top, rest, adds, times=1) -> bool:
+    none = np.zeros(1, dtype=np.int64)
+    return bool(law.holds(np.array([top]), np.array([rest]), np.array([adds]), none, None, times)[0])
+
+
+def seen_law(nodes, links, hide: Fraction, lose: Fraction, spared=()) -> dict:
+    """Pr(visible links) over every coin: each node hides, each link is lost, by itself."""
+    law: Counter = Counter()
+    may_hide = [v for v in nodes if v not in spared]
+    for hidden in product([0, 1], repeat=len(may_hide)):
+        gone = {v for v, coin in zip(may_hide, hidden, strict=True) if coin}
+        p = hide ** len(gone) * (1 - hide) ** (len(may_hide) - len(gone))
+        open_links = [link for link in links if not gone & set(link)]
+        for lost in product([0, 1], repeat=len(open_links)):
+            shown = frozenset(link for link, coin in zip(open_links, lost, strict=True) if not coin)
+            law[shown] += p * lose ** sum(lost) * (1 - lose) ** (len(lost) - sum(lost))
+    return {what: Fraction(p) for what, p in law.items() if p}
+
+
+def attacks(fakes: int, links: int):
+    """Every way to join so many fake nodes to others, each by at most `links` links."""
+    names = tuple(range(3, 3 + fakes))
+    possible = [*product(HONEST, names), *combinations(names, 2)]
+    for count in range(fakes * links + 1):
+        for chosen in combinations(possible, count):
+            if all(sum(name in link for link in chosen) <= links for name in names):
+                yield (*HONEST, *names), (*EDGES, *chosen)
+
+
+NOISES = [(Fraction(1, 2), Fraction(1, 2)), (Fraction(7, 8), Fraction(0)), (Fraction(3, 4), Fraction(1, 4))]
+NOISES += [(Fraction(0), Fraction(7, 8)), (Fraction(15, 16), Fraction(1, 2))]
+
+
+@pytest.mark.parametrize("target_hidden", [True, False])
+@pytest.mark.parametrize(("hide", "lose"), NOISES)
+@pytest.mark.parametrize(("fakes", "links"), [(1, 1), (1, 2), (2, 1)])
+def test_no_attack_by_fake_nodes_changes_what_is_certified(hide, lose, fakes, links, target_hidden):
+    spared = () if target_hidden else (0,)
+    law = Shielded(hide, lose, links, target_hidden)
+    before = seen_law(HONEST, EDGES, hide, lose, spared)
+    worlds = [seen_law(*attack, hide, lose, spared) for attack in attacks(fakes, links)]
+    for top, share in product(np.linspace(0.5, 1, 17), (1, 0.5, 0)):
+        rest = float((1 - top) * share)
+        if ask(law, top, rest, fakes):
+            assert all(holds(before, after, top, rest) for after in worlds)
+
+
+def test_certificates_against_fake_nodes_exist_and_end():
+    law = Shielded(Fraction(3, 4), Fraction(1, 2), 2)
+    verdicts = [ask(law, 0.9, 0.1, k) for k in range(60)]
+    assert verdicts == sorted(verdicts, reverse=True)
+    ends = int(law.size(np.array([0.9]), np.array([0.1]), np.array([100]), np.array([0]))[0])
+    assert ends == verdicts.index(False) - 1 > 1
+
+
+def test_a_bound_that_averages_over_hidden_partners_would_be_unsound():
+    """A link to a node that hides itself is mostly unseen, but not where that node is seen: an answer may look there."""
+    hide, lose = Fraction(7, 8), Fraction(0)
+    before = seen_law(HONEST, EDGES, hide, lose)
+    after = seen_law((*HONEST, 3), (*EDGES, (1, 3)), hide, lose)
+    unseen = hide + (1 - hide) * hide
+    false = [
+        top
+        for top in np.linspace(0.5, 0.52, 200)
+        if unseen * 2 * Fraction(top) > 1 and not holds(before, after, top, 1 - top)
+    ]
+    assert false
+    assert not any(ask(Shielded(hide, lose, 1), top, 1 - top, 1) for top in false)
+
+
+@pytest.mark.parametrize("links", [1, 2, 3])
+def test_the_average_is_attained_by_links_to_different_nodes(links):
+    hide, lose = Fraction(1, 2), Fraction(1, 4)
+    added = tuple((v, 9) for v in range(links))
+    law = seen_law((*range(links), 9), added, hide, lose)
+    assert Shielded(hide, lose, links).chances(1, Fraction)[1] == law[frozenset()]
+    kept = seen_law((*range(links), 9), added, hide, lose, spared=(0,))
+    assert Shielded(hide, lose, links, target_hidden=False).chances(1, Fraction)[1] == kept[frozenset()]
+    bare = seen_law((*range(links), 9), added, hide, lose, spared=range(links))
+    assert Shielded(hide, lose, links).chances(1, Fraction)[0] == bare[frozenset()]
+
+
+def test_any_number_of_links_leaves_only_what_hides_the_node():
+    law = Shielded(Fraction(3, 4), Fraction(1, 2))
+    assert law.chances(2, Fraction) == (Fraction(9, 16), Fraction(9, 16))
+    edge = Fraction(16, 9)  # b(1 + p_top − p_rest) > 1
+    assert ask(law, 0.85, float(Fraction(0.85) + 1 - edge) - 1e-9, 2)
+    assert not ask(law, 0.85, float(Fraction(0.85) + 1 - edge) + 1e-9, 2)
+    many = Shielded(Fraction(3, 4), Fraction(1, 2), 10_000)
+    assert float(many.chances(2, float)[0]) == float(many.chances(2, float)[1]) == 9 / 16
+
+
+def test_ties_and_certainties():
+    law = Shielded(Fraction(0), Fraction(1, 2), 1)  # unseen exactly half of the time
+    assert not ask(law, 1.0, 0.0, 1)
+    assert ask(law, 1.0, 0.0, 1, times=2)
+    assert ask(law, 1.0, 0.0, 0)
+    assert not ask(law, 0.5, 0.5, 0)
+    with pytest.raises(InputError, match="deletes"):
+        law.holds(np.ones(1), np.zeros(1), np.zeros(1, int), np.ones(1, int))
+
+
+def test_worst_case_is_never_better_than_the_truth():
+    hide, lose = Fraction(3, 4), Fraction(1, 2)
+    law, before = Shielded(hide, lose, 2), seen_law(HONEST, EDGES, hide, lose)
+    for (top, rest), attack in product([(0.9, 0.1), (0.6, 0.2), (0.5, 0.5)], attacks(1, 2)):
+        arrays = np.array([top]), np.array([rest]), np.array([1]), np.array([0])
+        kept, lost = (Fraction(float(part[0])) for part in law.worst_case(*arrays))
+        true = worst(before, seen_law(*attack, hide, lose), top, rest)
+        assert kept <= true[0] + Fraction(1, 10**12)
+        assert lost >= true[1] - Fraction(1, 10**12)
+
+
+def simple_paths(links, start, end, most: int) -> list[list]:
+    """All simple paths of at most `most` links, as lists of links."""
+    found, work = [], [(start, [], {start})]
+    while work:
+        at, used, been = work.pop()
+        if at == end:
+            found.append(used)
+        elif len(used) < most:
+            for link in links:
+                if at in link and (beyond := next(v for v in link if v != at)) not in been:
+                    work.append((beyond, [*used, link], been | {beyond}))
+    return found
+
+
+GRAPH = ((0, 1), (0, 2), (1, 2), (2, 3), (1, 3), (3, 4))
+
+
+def counted(node: int, hops: int) -> list[int]:
+    lengths = Counter(len(path) for path in simple_paths(GRAPH, node, 0, hops))
+    return [lengths[n] for n in range(1, hops + 1)]
+
+
+@pytest.mark.parametrize("hops", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("mask", "lose"), [(Fraction(1, 2), Fraction(1, 2)), (Fraction(1, 4), Fraction(3, 4))]
+)
+def test_reach_is_never_below_the_true_probability(mask, lose, hops):
+    """Over every coin: is some path from the node to the target open, and are its features shown?"""
+    for node in range(1, 5):
+        paths, true = simple_paths(GRAPH, node, 0, hops), Fraction(0)
+        for lost in product([0, 1], repeat=len(GRAPH)):
+            p = lose ** sum(lost) * (1 - lose) ** (len(GRAPH) - sum(lost))
+            gone = {link for link, coin in zip(GRAPH, lost, strict=True) if coin}
+            true += p if any(not gone & set(path) for path in paths) else 0
+        bound = Fraction(float(reach(np.array([counted(node, hops)]), mask, lose)[0]))
+        assert (1 - mask) * true <= bound
+        assert len(paths) > 1 or bound <= (1 - mask) * true + Fraction(1, 10**12)
+
+
+def test_a_node_that_no_path_reaches_is_never_seen():
+    assert reach(np.zeros((2, 3), dtype=np.int64), Fraction(1, 2), Fraction(1, 2)).tolist() == [0, 0]
+    assert reach(np.array([[40, 0]]), Fraction(1, 2), Fraction(1, 100)) <= 1
+
+
+def test_the_size_counts_the_loudest_nodes_first():
+    seen = np.array([[0.01, 0.2, 0.05, 0.1]])
+    for k in range(5):
+        met = 1 - np.prod(1 - np.sort(seen[0])[::-1][:k])
+        top = 0.5 + met + 1e-9  # p_top − p_rest = 2 met and a little
+        assert intercepted_size(np.array([top]), np.array([1 - top]), seen)[0] >= k
+        tie = np.array([0.5 + met - 1e-9])
+        assert intercepted_size(tie, 1 - tie, seen)[0] == k - 1
+    assert intercepted_size(np.array([0.5]), np.array([0.5]), seen).tolist() == [-1]
+
+
+@pytest.mark.parametrize("mask", [Fraction(3, 4), Fraction(1, 2)])
+def test_no_lie_of_a_covered_node_changes_the_label(mask):
+    """Both worlds, over every coin: what the target sees is its open neighbourhood and the features shown in it."""
+    lose, liars = Fraction(1, 2), (1,)
+    seen = np.array([[0.5, *reach(np.array([counted(v, 2) for v in range(1, 5)]), mask, lose)]])
+    seen[0, 0] = float(1 - mask)
+    worlds = [_what_is_seen(mask, lose, ()), _what_is_seen(mask, lose, liars)]
+    only = np.array([[seen[0, 1]]])
+    certified = 0
+    for top in np.linspace(0.5, 1, 33):
+        if intercepted_size(np.array([top]), np.array([1 - top]), only)[0] >= 1:
+            certified += 1
+            assert holds(*worlds, top, 1 - top)
+    assert certified > 0
+
+
+def _what_is_seen(mask: Fraction, lose: Fraction, liars) -> dict:
+    """Pr(open links within two hops of the target, and who is seen with which features)."""
+    law: Counter = Counter()
+    for lost in product([0, 1], repeat=len(GRAPH)):
+        open_links = [link for link, coin in zip(GRAPH, lost, strict=True) if not coin]
+        p = lose ** sum(lost) * (1 - lose) ** (len(GRAPH) - sum(lost))
+        near = {v for v in range(5) if v == 0 or simple_paths(open_links, v, 0, 2)}
+        for masked in product([0, 1], repeat=len(near)):
+            shown = [(v, v in liars) for v, coin in zip(sorted(near), masked, strict=True) if not coin]
+            q = mask ** sum(masked) * (1 - mask) ** (len(near) - sum(masked))
+            law[(tuple(open_links), tuple(shown))] += p * q
+    return {what: Fraction(p) for what, p in law.items()}
