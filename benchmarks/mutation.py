@@ -38,7 +38,7 @@ REASONS = Path(__file__).with_name("mutation_reasons.toml")
 TESTS = [
     "tests/theory",
     "tests/test_votes.py",
-    "tests/test_certificates.py",
+    "tests/certificates/test_smoothed.py",
     "src/unswayed/theory",
     "src/unswayed/votes.py",
 ]
@@ -46,7 +46,9 @@ UNCHANGED = "src/unswayed/theory/size.py"
 COPIED = ["src", "tests", "benchmarks", "docs", "pyproject.toml"]
 NEAREST = {
     "binomial": "bounds",
+    "entrywise": "size",
     "exact": "size",
+    "law": "size",
     "checks": "size",
     "noise": "regions",
     "regions": "size",
@@ -160,7 +162,7 @@ def digest(files: list[Path]) -> str:
 
 def state(root: Path) -> dict[str, str]:
     """Names the code and the tests: verdicts on others do not count."""
-    code = [*modules(root), root / "src/unswayed/certificates.py"]
+    code = [*modules(root), root / "src/unswayed/certificates/smoothed.py"]
     tests = [*sorted((root / "tests/theory").glob("*.py")), *(root / path for path in TESTS[1:3])]
     return {"code": digest(code), "tests": digest(tests)}
 

@@ -118,7 +118,7 @@ class Votes:
         if self.ones is not None and np.any(self.ones > self.entries):
             raise InputError("ones cannot exceed entries.")
         if not isinstance(self.noise, Noise):
-            raise InputError(f"noise must be Flip or AddDelete, not {self.noise!r}.")
+            raise InputError(f"noise must be a noise such as Flip or AddDelete, not {self.noise!r}.")
 
     @classmethod
     def from_counts(

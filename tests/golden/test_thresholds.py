@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from unswayed.theory import Flip, ceiling, certified_size
-from unswayed.theory.regions import Law, exact_masses
+from unswayed.theory.regions import Flips, exact_masses
 
 PUBLISHED = {
     Fraction(7, 10): [
@@ -24,7 +24,7 @@ CEILINGS = {
 }
 
 
-def threshold(law: Law, k: int) -> Fraction:
+def threshold(law: Flips, k: int) -> Fraction:
     """The p_top at which k stops being certified when p_rest = 1 − p_top: where Pr(Y∈A) is one half."""
     p = mass = Fraction(0)
     for x, y in zip(*exact_masses(law, deletes=k), strict=True):

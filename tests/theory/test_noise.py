@@ -50,3 +50,18 @@ def test_what_cannot_be_drawn_is_refused(bad):
 def test_unknown_descriptions_are_refused(bad):
     with pytest.raises(InputError, match="noise"):
         noise_from_dict(bad)
+
+
+def test_every_noise_speaks_for_itself():
+    for noise in (Flip(0.7), AddDelete(0.01, 0.4)):
+        assert noise_from_dict(noise.to_dict()) == noise
+        assert noise.words()
+        assert all(f"{value:.6g}" in noise.brief for value in noise.options().values())
+    assert Flip(0.7).symmetric
+    assert AddDelete(0.25, 0.25).symmetric
+    assert not AddDelete(0.25, 0.5).symmetric
+
+
+def test_unknown_kinds_are_refused_by_name():
+    with pytest.raises(InputError, match="'flip', 'add-delete'"):
+        noise_from_dict({"kind": "none"})

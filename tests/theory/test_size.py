@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from unswayed.errors import InputError
-from unswayed.theory import AddDelete, Flip, certified_size, exact, grid, is_certified, size, worst_case
+from unswayed.theory import AddDelete, Flip, certified_size, entrywise, exact, grid, is_certified, worst_case
 from unswayed.theory.exact import exact_worst_case
+from unswayed.theory.law import search
 from unswayed.theory.regions import rounding
-from unswayed.theory.size import search
 
 BETA = Flip(0.7)
 
@@ -75,7 +75,7 @@ def test_noise_that_hides_everything_certifies_every_size():
 
 
 def test_certainties_need_no_arithmetic(monkeypatch):
-    monkeypatch.setattr(size, "certify_pairs", None)
+    monkeypatch.setattr(entrywise, "certify_pairs", None)
     assert certified_size([1.0, 0.3, 1.0], [0.5, 0.0, 0.0], BETA, cap=10**6).tolist() == [10**6] * 3
     assert certified_size([0.4, 0.3], 0.3, AddDelete(0.25, 0.75), cap=10**6).tolist() == [10**6, -1]
 
@@ -140,7 +140,7 @@ def test_tables_that_lost_terms_to_underflow_are_not_believed(p_top, p_rest):
 def test_floats_are_trusted_only_within_their_error(monkeypatch):
     """Everything near a threshold goes to exact arithmetic, and nothing far from it does."""
     asked = []
-    monkeypatch.setattr(size, "decide", lambda *a: asked.append(a[:2]) or True)
+    monkeypatch.setattr(entrywise, "decide", lambda *a: asked.append(a[:2]) or True)
     certified_size(np.linspace(0.51, 0.99, 500), 0.005, BETA, cap=20)
     assert not asked
     threshold = 11 / 14  # k = 1 at β = 7/10
@@ -159,8 +159,8 @@ def test_every_gap_below_the_stated_error_is_settled_exactly(monkeypatch, compan
         low, high = (low, middle) if kept > lost else (middle, high)
     p_top = np.array([low + step * 1e-15 for step in range(-150, 150)])
     asked = set()
-    monkeypatch.setattr(size, "decide", lambda top, *rest: asked.add(top) or True)
-    size.certify_pairs(np.r_[p_top, company], np.r_[(1 - p_top) / 2, [0.1] * len(company)], noise, 0, k)
+    monkeypatch.setattr(entrywise, "decide", lambda top, *rest: asked.add(top) or True)
+    entrywise.certify_pairs(np.r_[p_top, company], np.r_[(1 - p_top) / 2, [0.1] * len(company)], noise, 0, k)
     bound = 3 * 8 * Fraction(rounding(k + 1))
     close = 0
     for p in p_top.tolist():

@@ -93,7 +93,7 @@ def test_certainties():
 
 
 def test_certainties_need_no_arithmetic(monkeypatch):
-    monkeypatch.setattr("unswayed.theory.size.decide", None)
+    monkeypatch.setattr("unswayed.theory.entrywise.decide", None)
     assert certified_topk_size(0.25, [0.5, 0.0], 2, Flip(0.7), 1000) == 1000
 
 

@@ -15,7 +15,7 @@ from unswayed.certificates.polled import Polled, about_votes, certifiable
 from unswayed.certificates.protocol import Column, check_change
 from unswayed.errors import InputError
 from unswayed.theory.bounds import bound_votes, ceiling
-from unswayed.theory.size import certified_size, is_certified
+from unswayed.theory.size import certified_size, grid
 from unswayed.votes import Votes
 
 IntArray = npt.NDArray[np.int64]
@@ -49,13 +49,7 @@ class Certificates(Polled):
         """bool[targets, adds+1, deletes+1]: is the label proven against a added and r deleted entries?"""
         if adds < 0 or deletes < 0:
             raise InputError("The grid needs adds and deletes of 0 or more.")
-        cells = is_certified(
-            self.p_top[:, None, None],
-            self.p_rest[:, None, None],
-            self.noise,
-            adds=np.arange(adds + 1)[None, :, None],
-            deletes=np.arange(deletes + 1)[None, None, :],
-        )
+        cells = grid(self.p_top, self.p_rest, self.noise, adds, deletes, ones=self.about.ones)
         return np.asarray(cells & ~self.abstained[:, None, None], bool)
 
     def outcome(self, label: str) -> str:

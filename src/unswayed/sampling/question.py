@@ -55,7 +55,9 @@ class Question:
                 f"The threat must be Row, AllPairs, Pairs or Bits, not {type(self.threat).__name__}."
             )
         if not isinstance(self.noise, Noise):
-            raise InputError(f"The noise must be Flip or AddDelete, not {type(self.noise).__name__}.")
+            raise InputError(
+                f"The noise must be a noise such as Flip or AddDelete, not {type(self.noise).__name__}."
+            )
         if self.engine not in ENGINES:
             raise InputError(f"engine must be one of {', '.join(ENGINES)}, not {self.engine!r}.")
         if self.batch_size is not None and (not isinstance(self.batch_size, int) or self.batch_size < 1):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from unswayed.theory.regions import Law, weights
+from unswayed.theory.regions import Flips, weights
 
 PRECISIONS = (128, 512, 2048, 8192)
 
@@ -24,12 +24,12 @@ def _fill(x: list[Any], y: list[Any], p: Any, clamp: Callable[[Any, Any], Any]) 
 
 
 def _weigh(
-    p_top: Fraction, p_rest: Fraction, law: Law, adds: int, deletes: int, precision: int | None
+    p_top: Fraction, p_rest: Fraction, flips: Flips, adds: int, deletes: int, precision: int | None
 ) -> tuple[Any, Any]:
     """(Pr(Y∈A), Pr(Y∈B)) times the same positive number, as fractions or as balls."""
     import flint  # loaded only where float64 cannot decide
 
-    x, y, total = weights(law, adds, deletes, precision)
+    x, y, total = weights(flips, adds, deletes, precision)
 
     def scaled(p: Fraction) -> Any:
         value = flint.fmpq(p.numerator, p.denominator) * total
@@ -42,20 +42,20 @@ def _weigh(
 
 
 def exact_worst_case(
-    p_top: Fraction, p_rest: Fraction, law: Law, adds: int = 0, deletes: int = 0
+    p_top: Fraction, p_rest: Fraction, flips: Flips, adds: int = 0, deletes: int = 0
 ) -> tuple[Fraction, Fraction]:
     """Exactly (Pr(Y∈A), Pr(Y∈B)) for rational probabilities; p_rest is clipped to 1 − p_top.
 
     >>> exact_worst_case(Fraction(11, 14), Fraction(3, 14), Fraction(7, 10), deletes=1)
     (Fraction(1, 2), Fraction(1, 2))
     """
-    *_, total = weights(law, adds, deletes)
-    gap = _weigh(p_top, min(p_rest, 1 - p_top), law, adds, deletes, None)
+    *_, total = weights(flips, adds, deletes)
+    gap = _weigh(p_top, min(p_rest, 1 - p_top), flips, adds, deletes, None)
     a, b = (Fraction(int(value.numerator), int(value.denominator)) / total for value in gap)
     return a, b
 
 
-def decide(p_top: float, p_rest: float, law: Law, adds: int, deletes: int, times: int = 1) -> bool:
+def decide(p_top: float, p_rest: float, flips: Flips, adds: int, deletes: int, times: int = 1) -> bool:
     """Exactly whether times · Pr(Y∈A) > Pr(Y∈B), by balls of rising precision and, for ties, by integers."""
     import flint
 
@@ -63,10 +63,10 @@ def decide(p_top: float, p_rest: float, law: Law, adds: int, deletes: int, times
     rest = min(Fraction(p_rest), 1 - top)
     for precision in PRECISIONS:
         with flint.ctx.workprec(precision):
-            a, b = _weigh(top, rest, law, adds, deletes, precision)
+            a, b = _weigh(top, rest, flips, adds, deletes, precision)
             if times * a > b:
                 return True
             if times * a <= b:
                 return False
-    a, b = _weigh(top, rest, law, adds, deletes, None)
+    a, b = _weigh(top, rest, flips, adds, deletes, None)
     return bool(times * a > b)

@@ -4,13 +4,17 @@ An entry is flipped iff a uniform 32-bit word is below a threshold T, so its pro
 and never the decimal the user typed. Every float shown here is that rational exactly (32 bits fit in a float64).
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from numbers import Real
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from unswayed.errors import InputError
+from unswayed.errors import InputError, Unsupported
+
+if TYPE_CHECKING:
+    from unswayed.theory.law import Law
 
 WORD = 2**32
 
@@ -31,8 +35,59 @@ def _threshold(probability: Real | float, name: str) -> int:
     return threshold
 
 
+class Noise(ABC):
+    """What every noise says of itself: its law, its words, and its description in JSON.
+
+    A noise is a frozen dataclass whose fields are JSON values; `kind` is its name in files.
+    """
+
+    kind: ClassVar[str]
+    p_add: float  # that a 0 becomes 1; this and the next only of noise that flips entries one by one
+    p_delete: float  # that a 1 becomes 0
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        if "kind" in cls.__dict__:
+            KINDS[cls.kind] = cls
+
+    @property
+    @abstractmethod
+    def law(self) -> "Law":
+        """What it lets an attack do."""
+
+    @abstractmethod
+    def words(self) -> str:
+        """What it does, for people: the middle of a sentence."""
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether additions and deletions count alike, so that only their sum matters."""
+        return False
+
+    @property
+    def brief(self) -> str:
+        """Its settings in a few words, for tables."""
+        return ", ".join(f"{name} {value:.6g}" for name, value in self.options().items())
+
+    def options(self) -> dict[str, Any]:
+        """The settings as a user would type them."""
+        return {part.name: getattr(self, part.name) for part in fields(self)}  # type: ignore[arg-type]
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready description that `noise_from_dict` turns back into an equal noise."""
+        return {"kind": self.kind, **self.options()}
+
+    @property
+    def thresholds(self) -> tuple[int, int]:
+        """(T for an entry that is 0, T for an entry that is 1): flip iff a 32-bit word is below it."""
+        raise Unsupported(f"{type(self).__name__} does not flip entries one by one.")
+
+
+KINDS: dict[str, type[Noise]] = {}  # kind → noise, for `noise_from_dict`
+
+
 @dataclass(frozen=True)
-class Flip:
+class Flip(Noise):
     """Every entry keeps its value with probability `beta`, independently of all others.
 
     >>> Flip(beta=0.75)
@@ -57,26 +112,32 @@ class Flip:
         return flip, flip
 
     @property
-    def p_add(self) -> float:
+    def p_add(self) -> float:  # type: ignore[override]
         """Probability that a 0 becomes 1."""
         return 1 - self.beta
 
     @property
-    def p_delete(self) -> float:
+    def p_delete(self) -> float:  # type: ignore[override]
         """Probability that a 1 becomes 0."""
         return 1 - self.beta
+
+    @property
+    def law(self) -> "Law":
+        """Every entry by itself."""
+        return _entrywise(self)
+
+    @property
+    def symmetric(self) -> bool:
+        """A 0 flips as easily as a 1."""
+        return True
 
     def words(self) -> str:
         """What it does, for people."""
         return f"each entry kept with probability {self.beta:.6g}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready description that `noise_from_dict` turns back into an equal noise."""
-        return {"kind": self.kind, "beta": self.beta}
-
 
 @dataclass(frozen=True)
-class AddDelete:
+class AddDelete(Noise):
     """A 0 becomes 1 with probability `p_add`, a 1 becomes 0 with probability `p_delete`, independently.
 
     >>> AddDelete(p_add=0.25, p_delete=0.5).thresholds == (2**30, 2**31)
@@ -92,6 +153,16 @@ class AddDelete:
         object.__setattr__(self, "p_delete", _threshold(self.p_delete, "p_delete") / WORD)
 
     @property
+    def law(self) -> "Law":
+        """Every entry by itself."""
+        return _entrywise(self)
+
+    @property
+    def symmetric(self) -> bool:
+        """Only with equal probabilities."""
+        return self.p_add == self.p_delete
+
+    @property
     def thresholds(self) -> tuple[int, int]:
         """(T for an entry that is 0, T for an entry that is 1): flip iff a 32-bit word is below it."""
         return int(self.p_add * WORD), int(self.p_delete * WORD)
@@ -100,12 +171,11 @@ class AddDelete:
         """What it does, for people."""
         return f"a missing entry added with probability {self.p_add:.6g}, an existing one deleted with {self.p_delete:.6g}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready description that `noise_from_dict` turns back into an equal noise."""
-        return {"kind": self.kind, "p_add": self.p_add, "p_delete": self.p_delete}
 
+def _entrywise(noise: Noise) -> "Law":
+    from unswayed.theory.entrywise import EntryWise  # which reads the thresholds of noises
 
-Noise = Flip | AddDelete
+    return EntryWise(noise)
 
 
 def noise_from_dict(description: Mapping[str, Any]) -> Noise:
@@ -114,15 +184,13 @@ def noise_from_dict(description: Mapping[str, Any]) -> Noise:
     >>> noise_from_dict(Flip(beta=0.7).to_dict()) == Flip(beta=0.7)
     True
     """
-    fields = dict(description)
-    kind = fields.pop("kind", None)
+    options = dict(description)
+    kind = options.pop("kind", None)
+    if kind not in KINDS:
+        raise InputError(f"Unknown kind of noise {kind!r}; it must be one of {', '.join(map(repr, KINDS))}.")
     try:
-        if kind == Flip.kind:
-            return Flip(**fields)
-        if kind == AddDelete.kind:
-            return AddDelete(**fields)
+        return KINDS[kind](**options)
     except TypeError as error:
         raise InputError(
-            f"The description of the noise has missing or unknown fields: {sorted(fields)}."
+            f"The description of the noise has missing or unknown fields: {sorted(options)}."
         ) from error
-    raise InputError(f"Unknown kind of noise {kind!r}; it must be 'flip' or 'add-delete'.")

@@ -19,8 +19,8 @@ from unswayed.errors import InputError
 from unswayed.theory.noise import WORD, Noise
 
 Floats = NDArray[np.float64]
-#: A noise, or the exact keep probability β, or the exact pair (p_add, p_delete).
-Law = Noise | Fraction | tuple[Fraction, Fraction]
+#: A noise that flips entries one by one, or the exact keep probability β, or the exact pair (p_add, p_delete).
+Flips = Noise | Fraction | tuple[Fraction, Fraction]
 
 UNIT = 2.0**-53
 #: Below this, sums may have lost terms to underflow and are not trusted.
@@ -28,18 +28,18 @@ TINY = 1e-290
 
 
 @lru_cache(maxsize=256)
-def probabilities(law: Law) -> tuple[Fraction, Fraction]:
+def probabilities(flips: Flips) -> tuple[Fraction, Fraction]:
     """Exactly (p_add, p_delete), both strictly between 0 and 1.
 
     >>> probabilities(Fraction(7, 10))
     (Fraction(3, 10), Fraction(3, 10))
     """
-    if isinstance(law, Fraction):
-        pair = (1 - law, 1 - law)
-    elif isinstance(law, tuple):
-        pair = law
+    if isinstance(flips, Fraction):
+        pair = (1 - flips, 1 - flips)
+    elif isinstance(flips, tuple):
+        pair = flips
     else:
-        add, delete = law.thresholds
+        add, delete = flips.thresholds
         pair = (Fraction(add, WORD), Fraction(delete, WORD))
     if not all(0 < p < 1 for p in pair):
         raise InputError(
@@ -48,10 +48,10 @@ def probabilities(law: Law) -> tuple[Fraction, Fraction]:
     return pair
 
 
-def canonical(law: Law, adds: int, deletes: int) -> tuple[Law, int, int]:
+def canonical(flips: Flips, adds: int, deletes: int) -> tuple[Flips, int, int]:
     """The same attack named in one way, so that tables are shared: with equal probabilities only the sum matters."""
-    p_add, p_delete = probabilities(law)
-    return (law, 0, adds + deletes) if p_add == p_delete else (law, adds, deletes)
+    p_add, p_delete = probabilities(flips)
+    return (flips, 0, adds + deletes) if p_add == p_delete else (flips, adds, deletes)
 
 
 def compose(first: Floats, second: Floats) -> Floats:
@@ -78,13 +78,13 @@ def _binomial(trials: int, p: float, q: float) -> Floats:
         return np.asarray(terms / terms.sum())
 
 
-def masses(law: Law, adds: int = 0, deletes: int = 0) -> tuple[Floats, Floats]:
+def masses(flips: Flips, adds: int = 0, deletes: int = 0) -> tuple[Floats, Floats]:
     """Pr(X∈R) and Pr(Y∈R) of every region R, highest ratio first, each within `rounding(k)` relative.
 
     >>> masses(Fraction(3, 4), deletes=1)
     (array([0.75, 0.25]), array([0.25, 0.75]))
     """
-    p_add, p_delete = probabilities(law)
+    p_add, p_delete = probabilities(flips)
     if p_add + p_delete == 1:
         return np.ones(1), np.ones(1)
     a, d = float(p_add), float(p_delete)
@@ -138,19 +138,19 @@ class Table:
 
 
 @lru_cache(maxsize=512)
-def _table(law: Law, adds: int, deletes: int) -> Table:
-    x, y = masses(law, adds, deletes)
+def _table(flips: Flips, adds: int, deletes: int) -> Table:
+    x, y = masses(flips, adds, deletes)
     return Table(Side.of(x, y), Side.of(x[::-1], y[::-1]), rounding(x.size))
 
 
-def table(law: Law, adds: int = 0, deletes: int = 0) -> Table:
+def table(flips: Flips, adds: int = 0, deletes: int = 0) -> Table:
     """The cached float64 table of one attack."""
-    return _table(*canonical(law, adds, deletes))
+    return _table(*canonical(flips, adds, deletes))
 
 
-def _polynomials(law: Law, adds: int, deletes: int, poly: Any) -> tuple[Any, Any, int]:
+def _polynomials(flips: Flips, adds: int, deletes: int, poly: Any) -> tuple[Any, Any, int]:
     """Generating functions of q under X and Y with integer weights, and the integer that the weights of each sum to."""
-    p_add, p_delete = probabilities(law)
+    p_add, p_delete = probabilities(flips)
     unit = lcm(p_add.denominator, p_delete.denominator)
     add, delete = int(p_add * unit), int(p_delete * unit)
     x = poly([unit - delete, delete]) ** deletes * poly([unit - add, add]) ** adds
@@ -159,26 +159,26 @@ def _polynomials(law: Law, adds: int, deletes: int, poly: Any) -> tuple[Any, Any
 
 
 def weights(
-    law: Law, adds: int, deletes: int, precision: int | None = None
+    flips: Flips, adds: int, deletes: int, precision: int | None = None
 ) -> tuple[list[Any], list[Any], int]:
     """Weights of all regions under X and Y and their sum: exact integers, or balls of `precision` bits around them."""
     import flint  # loaded only where float64 cannot decide
 
-    p_add, p_delete = probabilities(law)
+    p_add, p_delete = probabilities(flips)
     if p_add + p_delete == 1:
         return [flint.fmpz(1)], [flint.fmpz(1)], 1
-    _, adds, deletes = canonical(law, adds, deletes)
-    x, y, total = _polynomials(law, adds, deletes, flint.fmpz_poly if precision is None else flint.arb_poly)
+    _, adds, deletes = canonical(flips, adds, deletes)
+    x, y, total = _polynomials(flips, adds, deletes, flint.fmpz_poly if precision is None else flint.arb_poly)
     size = adds + deletes + 1
     order = range(size) if p_add + p_delete < 1 else range(size - 1, -1, -1)
     return [x[q] for q in order], [y[q] for q in order], total
 
 
-def exact_masses(law: Law, adds: int = 0, deletes: int = 0) -> tuple[list[Fraction], list[Fraction]]:
+def exact_masses(flips: Flips, adds: int = 0, deletes: int = 0) -> tuple[list[Fraction], list[Fraction]]:
     """Exactly Pr(X∈R) and Pr(Y∈R) of every region R, highest ratio first.
 
     >>> exact_masses(Fraction(7, 10), deletes=1)
     ([Fraction(7, 10), Fraction(3, 10)], [Fraction(3, 10), Fraction(7, 10)])
     """
-    x, y, total = weights(law, adds, deletes)
+    x, y, total = weights(flips, adds, deletes)
     return [Fraction(int(w), total) for w in x], [Fraction(int(w), total) for w in y]

@@ -2,24 +2,26 @@
 
 For an attack (adds, deletes), let A be the set of X-mass p_top that is least probable under Y, and B the set of X-mass
 p_rest that is most probable under Y (Neyman and Pearson). The attack is certified iff Pr(Y∈A) > Pr(Y∈B), strictly.
-float64 decides wherever its proven error allows; ball arithmetic of rising precision and at last exact integers decide
-the rest, so the answer is exact for the floats given.
+What A and B weigh is the noise's own law; here is what follows from it, for arrays of any shape.
 """
 
-from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from unswayed.errors import InputError
 from unswayed.theory.checks import check_count, check_counts, check_ones, check_probability, fit
-from unswayed.theory.exact import decide
-from unswayed.theory.regions import TINY, Floats, Law, Side, probabilities, table
+from unswayed.theory.entrywise import EntryWise
+from unswayed.theory.law import Bools, Floats, Ints, Law
+from unswayed.theory.noise import Noise
 
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
-#: Probabilities below this are left to ball arithmetic: the tables may have lost terms to underflow.
-SMALL = 1e-280
+#: A noise, or the exact keep probability β, or the exact pair (p_add, p_delete).
+AnyNoise = Noise | Fraction | tuple[Fraction, Fraction]
+
+
+def law_of(noise: AnyNoise) -> Law:
+    """The noise's own law; exact fractions are those of noise that flips every entry by itself."""
+    return noise.law if isinstance(noise, Noise) else EntryWise(noise)
 
 
 def _pair(p_top: ArrayLike, p_rest: ArrayLike) -> tuple[Floats, Floats]:
@@ -28,13 +30,14 @@ def _pair(p_top: ArrayLike, p_rest: ArrayLike) -> tuple[Floats, Floats]:
     return top, rest
 
 
-def _mass_top(p: Floats, top: Side, bottom: Side) -> Floats:
-    """Y-mass of a set of X-mass `p` filled from `top`, through its complement (exactly 1 − p) where that is smaller."""
-    return np.where(p >= 0.5, 1 - bottom.fill(1 - p), top.fill(p))
-
-
 def worst_case(
-    p_top: ArrayLike, p_rest: ArrayLike, noise: Law, adds: int = 0, deletes: int = 0
+    p_top: ArrayLike,
+    p_rest: ArrayLike,
+    noise: AnyNoise,
+    adds: int = 0,
+    deletes: int = 0,
+    *,
+    ones: ArrayLike | None = None,
 ) -> tuple[Floats, Floats]:
     """The least Pr(Y∈A) and the largest Pr(Y∈B) that the bounds allow after the attack; p_rest is clipped to 1 − p_top.
 
@@ -45,43 +48,29 @@ def worst_case(
     (array(0.7), array(0.3))
     """
     top, rest = _pair(p_top, p_rest)
-    rest = np.minimum(rest, 1 - top)
-    regions = table(noise, check_count(adds, "adds"), check_count(deletes, "deletes"))
-    return _mass_top(top, regions.top, regions.bottom), _mass_top(rest, regions.bottom, regions.top)
+    a, d = (np.full(top.size, check_count(n, name)) for n, name in ((adds, "adds"), (deletes, "deletes")))
+    held = _ones(ones, top.shape)
+    kept, lost = law_of(noise).worst_case(top.ravel(), rest.ravel(), a, d, held)
+    return kept.reshape(top.shape), lost.reshape(top.shape)
 
 
-def certify_pairs(top: Floats, rest: Floats, law: Law, adds: int, deletes: int, times: int = 1) -> Bools:
-    """Exactly which flat pairs have times · Pr(Y∈A) > Pr(Y∈B) after one attack; 0 < p_top < 1, 0 < p_rest ≤ 1 − p_top."""
-    regions = table(law, adds, deletes)
-    error = 8 * regions.error
-    b = regions.bottom.fill(rest)
-    major = top >= 0.5
-    a = 1 - regions.bottom.fill(1 - top)
-    scale = np.full_like(top, 3.0)  # no sum of the terms of a `fill` exceeds 3
-    if not major.all():
-        a = np.where(major, a, regions.top.fill(top))
-        scale = np.where(major, scale, regions.top.scale(top))
-    gap, margin = times * a - b, error * (times * scale + b) + TINY
-    certified = gap > margin
-    unsure = (np.abs(gap) <= margin) | (np.minimum(rest, top) < SMALL)
-    for i in np.flatnonzero(unsure):
-        certified[i] = decide(float(top[i]), float(rest[i]), law, adds, deletes, times)
-    return np.asarray(certified)
-
-
-def _easy(top: Floats, rest: Floats, law: Law) -> tuple[Bools, Bools]:
-    """(no top label is proved, every attack whatever its size is certified) for pairs before clipping."""
-    hopeless = top <= rest
-    free = ~hopeless & ((top == 1) | (rest == 0))
-    if sum(probabilities(law)) == 1:  # the noisy input says nothing about the clean one
-        free = ~hopeless
-    return hopeless, free
+def _ones(ones: ArrayLike | None, shape: tuple[int, ...]) -> Ints | None:
+    known = check_ones(ones, shape, np.asarray(np.iinfo(np.int64).max))
+    return None if known is None else known.ravel()
 
 
 def is_certified(
-    p_top: ArrayLike, p_rest: ArrayLike, noise: Law, *, adds: ArrayLike = 0, deletes: ArrayLike = 0
+    p_top: ArrayLike,
+    p_rest: ArrayLike,
+    noise: AnyNoise,
+    *,
+    adds: ArrayLike = 0,
+    deletes: ArrayLike = 0,
+    ones: ArrayLike | None = None,
 ) -> Bools:
     """Exactly whether this attack, and every smaller one, is proved unable to change the label.
+
+    `ones`, the number of entries that are 1, is needed where the noise depends on it.
 
     >>> from unswayed.theory import Flip
     >>> is_certified([0.78, 0.79], [0.22, 0.21], Flip(beta=0.7), deletes=1)
@@ -89,93 +78,18 @@ def is_certified(
     """
     top, rest = _pair(p_top, p_rest)
     top, rest, a, d = fit(top, rest, check_counts(adds, "adds"), check_counts(deletes, "deletes"))
-    hopeless, free = _easy(top, rest, noise)
-    result, left = np.array(free), ~(hopeless | free)
-    for each_a, each_d in np.unique(np.stack([a[left], d[left]], axis=1), axis=0).tolist():
-        here = left & (a == each_a) & (d == each_d)
-        result[here] = certify_pairs(top[here], np.minimum(rest[here], 1 - top[here]), noise, each_a, each_d)
-    return result
-
-
-#: (indices, k) → which of them are certified against all attacks on k entries.
-Attack = Callable[[Ints, int], Bools]
-#: (indices, adds, deletes) → which of them are certified against that attack.
-SplitTest = Callable[[Ints, int, int], Bools]
-
-
-def search(count: int, cap: int, passes: Attack) -> Ints:
-    """For each index below `count` the largest k ≤ cap with `passes`, which must hold at 0 and be monotone in k."""
-    size = np.zeros(count, dtype=np.int64)
-    active, low, k = np.arange(count), 0, 1
-    work: list[tuple[Ints, int, int]] = []
-    while active.size and low < cap:
-        good = passes(active, k)
-        work.append((active[~good], low, k))
-        active, low, k = active[good], k, min(2 * k, cap)
-    size[active] = low
-    while work:
-        index, low, high = work.pop()
-        if high - low <= 1 or not index.size:
-            size[index] = low
-            continue
-        middle = (low + high) // 2
-        good = passes(index, middle)
-        work += [(index[good], middle, high), (index[~good], low, middle)]
-    return size
-
-
-def every_split(test: SplitTest, law: Law, ones: Ints | None, cap: Ints) -> Attack:
-    """Whether every feasible split adds + deletes = k passes; with equal probabilities one split stands for all."""
-    p_add, p_delete = probabilities(law)
-
-    def one(index: Ints, k: int) -> Bools:
-        return test(index, 0, k)
-
-    def all_splits(index: Ints, k: int) -> Bools:
-        good = k <= cap[index]
-        for adds in _outside_in(k):
-            ask = good.copy()
-            if ones is not None:
-                ask &= (k - adds <= ones[index]) & (adds <= cap[index] - ones[index])
-            if ask.any():
-                good[ask] = test(index[ask], adds, k - adds)
-        return good
-
-    return one if p_add == p_delete else all_splits
-
-
-def _outside_in(k: int) -> list[int]:
-    """0, k, 1, k−1, …: pure attacks first, they fail soonest as a rule."""
-    order = np.empty(k + 1, dtype=np.int64)
-    order[::2] = np.arange(k // 2 + 1)
-    order[1::2] = np.arange(k, k // 2, -1)
-    return [int(i) for i in order]
-
-
-def _largest(top: Floats, rest: Floats, law: Law, ones: Ints | None, cap: Ints) -> Ints:
-    def test(index: Ints, adds: int, deletes: int) -> Bools:
-        return certify_pairs(top[index], rest[index], law, adds, deletes)
-
-    return np.minimum(search(top.size, int(cap.max()), every_split(test, law, ones, cap)), cap)
-
-
-def confine(change: str, cap: Ints, ones: Ints | None) -> tuple[Ints, Ints | None]:
-    """(entries, ones) that leave only attacks of this kind: "any", "adds" alone or "deletes" alone."""
-    if change == "any":
-        return cap, ones
-    if change == "adds":
-        zeros = cap if ones is None else cap - ones
-        return zeros, np.zeros_like(zeros)
-    if change == "deletes":
-        held = cap if ones is None else ones
-        return held, held
-    raise InputError(f"change must be one of any, adds, deletes, not {change!r}.")
+    held = _ones(ones, top.shape)
+    result = np.zeros(top.shape, np.bool_).ravel()
+    left = np.flatnonzero((top > rest).ravel())
+    cells = (top.ravel()[left], rest.ravel()[left], a.ravel()[left], d.ravel()[left])
+    result[left] = law_of(noise).covered(*cells, None if held is None else held[left])
+    return result.reshape(top.shape)
 
 
 def certified_size(
     p_top: ArrayLike,
     p_rest: ArrayLike,
-    noise: Law,
+    noise: AnyNoise,
     cap: ArrayLike,
     *,
     ones: ArrayLike | None = None,
@@ -193,20 +107,24 @@ def certified_size(
     """
     top, rest = _pair(p_top, p_rest)
     top, rest, caps = fit(top, rest, check_counts(cap, "cap"))
-    caps, known = confine(change, caps, check_ones(ones, top.shape, caps))
-    hopeless, free = _easy(top, rest, noise)
-    size = np.where(hopeless, -1, caps)
-    left, major = ~(hopeless | free), top >= 0.5
-    for group in (left & major, left & ~major):
-        if group.any():
-            t = top[group]
-            r = np.minimum(rest[group], 1 - t)
-            size[group] = _largest(t, r, noise, None if known is None else known[group], caps[group])
-    return size
+    known = check_ones(ones, top.shape, caps)
+    held = None if known is None else known.ravel()
+    found = law_of(noise).size(top.ravel(), rest.ravel(), caps.ravel(), held, change)
+    return found.reshape(top.shape)
 
 
-def grid(p_top: ArrayLike, p_rest: ArrayLike, noise: Law, adds: int, deletes: int) -> Bools:
+def grid(
+    p_top: ArrayLike,
+    p_rest: ArrayLike,
+    noise: AnyNoise,
+    adds: int,
+    deletes: int,
+    *,
+    ones: ArrayLike | None = None,
+) -> Bools:
     """Exactly which attacks of up to `adds` additions and `deletes` deletions are certified: bool[…, adds+1, deletes+1].
+
+    A cell counts only if every smaller attack holds too.
 
     >>> from unswayed.theory import Flip
     >>> grid(0.89, 0.02, Flip(beta=0.7), adds=2, deletes=3)
@@ -216,9 +134,10 @@ def grid(p_top: ArrayLike, p_rest: ArrayLike, noise: Law, adds: int, deletes: in
     """
     top, rest = _pair(p_top, p_rest)
     adds, deletes = check_count(adds, "adds"), check_count(deletes, "deletes")
-    if len(set(probabilities(noise))) == 1:
+    if noise.symmetric if isinstance(noise, Noise) else not isinstance(noise, tuple):
         sums = np.add.outer(np.arange(adds + 1), np.arange(deletes + 1))
         return np.asarray(certified_size(top, rest, noise, adds + deletes)[..., None, None] >= sums)
+    held = None if ones is None else np.broadcast_to(np.asarray(ones), top.shape)
     result = np.zeros((*top.shape, adds + 1, deletes + 1), dtype=np.bool_)
     for a in range(adds + 1):
         for d in range(deletes + 1):
@@ -228,5 +147,8 @@ def grid(p_top: ArrayLike, p_rest: ArrayLike, noise: Law, adds: int, deletes: in
             if d:
                 alive &= result[..., a, d - 1]
             if alive.any():
-                result[alive, a, d] = is_certified(top[alive], rest[alive], noise, adds=a, deletes=d)
+                some = None if held is None else held[alive]
+                result[alive, a, d] = is_certified(
+                    top[alive], rest[alive], noise, adds=a, deletes=d, ones=some
+                )
     return result

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unswayed.errors import InputError
-from unswayed.theory.checks import check_counts, check_ones, check_probability, fit
-from unswayed.theory.regions import Floats, Law
-from unswayed.theory.size import Bools, Ints, SplitTest, certify_pairs, confine, every_split, search
+from unswayed.theory.checks import check_count, check_counts, check_ones, check_probability, fit
+from unswayed.theory.law import Bools, Floats, Ints, Law, Test
+from unswayed.theory.size import AnyNoise, law_of
 
 
 def _rival_sums(label: Floats, others: Floats, k: int) -> Floats:
@@ -27,7 +27,7 @@ def certified_topk_size(
     p_label: ArrayLike,
     p_others: ArrayLike,
     k: int,
-    noise: Law,
+    noise: AnyNoise,
     cap: ArrayLike,
     *,
     ones: ArrayLike | None = None,
@@ -43,32 +43,42 @@ def certified_topk_size(
     [0, 1, 2, 99]
     """
     label, others = _checked(p_label, p_others, k)
-    label, first, caps = fit(label, others[..., 0] if others.shape[-1] else label, check_counts(cap, "cap"))
-    caps, known = confine(change, caps, check_ones(ones, label.shape, caps))
+    label, caps = fit(label, others[..., 0] if others.shape[-1] else label, check_counts(cap, "cap"))[::2]
+    known = check_ones(ones, label.shape, caps)
+    flat, ones_flat = caps.ravel(), None if known is None else known.ravel()
+    law, everybody = law_of(noise), np.arange(label.size)
     if others.shape[-1] < k:  # too few rivals to push it out
-        return np.array(caps)
-    sums = _rival_sums(label, np.broadcast_to(others, (*first.shape, others.shape[-1])), int(k))
-    flat = sums.reshape(-1, int(k))
-    ones_flat = None if known is None else known.ravel()
-    return _sizes(label.ravel(), flat, noise, ones_flat, caps.ravel()).reshape(label.shape)
+        test: Test = lambda i, adds, deletes, held: np.ones(i.shape, np.bool_)  # noqa: E731
+    else:
+        test = _test(label, others, int(k), law)
+    none = np.zeros(label.size, np.int64)
+    found = law.largest(test, test(everybody, none, none, ones_flat), flat, ones_flat, change)
+    return found.reshape(label.shape)
 
 
 def is_certified_topk(
-    p_label: ArrayLike, p_others: ArrayLike, k: int, noise: Law, *, adds: int = 0, deletes: int = 0
+    p_label: ArrayLike,
+    p_others: ArrayLike,
+    k: int,
+    noise: AnyNoise,
+    *,
+    adds: int = 0,
+    deletes: int = 0,
+    ones: ArrayLike | None = None,
 ) -> Bools:
-    """Whether this attack, and every smaller one, is proved to leave the label among the k most probable.
+    """Whether this attack is proved to leave the label among the k most probable.
 
     >>> from unswayed.theory import Flip
     >>> [bool(is_certified_topk(0.7, [0.2, 0.08, 0.02], 2, Flip(beta=0.7), adds=a)) for a in (1, 2)]
     [True, False]
     """
     label, others = _checked(p_label, p_others, k)
-    label, first = fit(label, others[..., 0] if others.shape[-1] else label)
+    label = fit(label, others[..., 0] if others.shape[-1] else label)[0]
     if others.shape[-1] < k:
         return np.ones(label.shape, np.bool_)
-    sums = _rival_sums(label, np.broadcast_to(others, (*first.shape, others.shape[-1])), int(k))
-    test = _test(label.ravel(), sums.reshape(-1, int(k)), noise)
-    return test(np.arange(label.size), int(adds), int(deletes)).reshape(label.shape)
+    a, d = (np.full(label.size, check_count(n, name)) for n, name in ((adds, "adds"), (deletes, "deletes")))
+    held = None if ones is None else np.broadcast_to(np.asarray(ones, np.int64), label.shape).ravel()
+    return _test(label, others, int(k), law_of(noise))(np.arange(label.size), a, d, held).reshape(label.shape)
 
 
 def _checked(p_label: ArrayLike, p_others: ArrayLike, k: int) -> tuple[Floats, Floats]:
@@ -80,24 +90,18 @@ def _checked(p_label: ArrayLike, p_others: ArrayLike, k: int) -> tuple[Floats, F
     return label, others
 
 
-def _test(label: Floats, sums: Floats, law: Law) -> SplitTest:
-    def test(index: Ints, adds: int, deletes: int) -> Bools:
-        good = np.zeros(index.size, dtype=np.bool_)
-        for t in range(1, sums.shape[1] + 1):
-            top, rest = label[index], sums[index, t - 1]
-            good |= (top > 0) & (rest == 0)
-            ask = ~good & (top > 0)
-            if ask.any():
-                good[ask] = certify_pairs(top[ask], rest[ask], law, adds, deletes, t)
+def _test(label: Floats, others: Floats, k: int, law: Law) -> Test:
+    """Whether any t of the k strongest rivals cannot all catch up with the label after the attack."""
+    sums = _rival_sums(label, np.broadcast_to(others, (*label.shape, others.shape[-1])), k).reshape(-1, k)
+    top = label.ravel()
+
+    def test(i: Ints, adds: Ints, deletes: Ints, ones: Ints | None) -> Bools:
+        good = np.zeros(i.size, dtype=np.bool_)
+        for t in range(1, k + 1):
+            ask = np.flatnonzero(~good & (top[i] > 0))
+            held = None if ones is None else ones[ask]
+            rest = sums[i[ask], t - 1]
+            good[ask] = law.certified(top[i[ask]], rest, adds[ask], deletes[ask], held, times=t)
         return good
 
     return test
-
-
-def _sizes(label: Floats, sums: Floats, law: Law, ones: Ints | None, cap: Ints) -> Ints:
-    if not label.size:
-        return np.zeros(0, dtype=np.int64)
-    test = _test(label, sums, law)
-    there = test(np.arange(label.size), 0, 0)
-    size = np.minimum(search(label.size, int(cap.max()), every_split(test, law, ones, cap)), cap)
-    return np.where(there, size, -1)
