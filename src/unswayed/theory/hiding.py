@@ -119,7 +119,7 @@ class Law(ABC):
         extremes: bool | None = None,
     ) -> Ints:
         """The largest K such that every feasible attack passes `test` (positions, adds, deletes, ones); −1 where not `there`."""
-        from unswayed.theory.size import search
+        from unswayed.theory.law import search
 
         held, few = self.known(ones, cap), self.extremes if extremes is None else extremes
         most_adds, most_deletes = room(change, cap, ones)
