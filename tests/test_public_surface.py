@@ -9,7 +9,7 @@ import unswayed
 
 FIXED = {
     "AddDelete", "AllPairs", "BallotNetwork", "Bits", "Budget", "Certificates", "Certified", "Flip", "Hashed", "LabelBallots", "PairBallots", "Pairs", "RayRunner", "Row", "SerialRunner", "Snapshot", "Target", "TopCertificates", "Votes",
-    "__version__", "best_of", "certify", "certify_top", "chosen_on", "errors", "load", "plot_accuracy", "poll", "theory", "write_report",
+    "__version__", "best_of", "certify", "certify_top", "chosen_on", "errors", "load", "plot_accuracy", "poll", "prospect", "theory", "write_report",
 }  # fmt: skip
 HEAVY = [
     "torch",

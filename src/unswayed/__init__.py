@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from unswayed.ballots.hashed import Hashed
     from unswayed.ballots.networks import BallotNetwork, LabelBallots, Snapshot
     from unswayed.ballots.pairs import PairBallots
+    from unswayed.ballots.prospects import prospect
     from unswayed.certificates import (
         Certificates,
         Certified,
@@ -63,6 +64,7 @@ _HOMES = {
     "load": "unswayed.store",
     "plot_accuracy": "unswayed.report.plots",
     "poll": "unswayed.polling",
+    "prospect": "unswayed.ballots.prospects",
     "theory": "unswayed.theory",
     "write_report": "unswayed.report.html",
 }
@@ -96,6 +98,7 @@ __all__ = [
     "load",
     "plot_accuracy",
     "poll",
+    "prospect",
     "theory",
     "write_report",
 ]

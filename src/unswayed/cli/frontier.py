@@ -11,6 +11,7 @@ from unswayed.cli.certify import command_of, make_plan, words_of
 from unswayed.cli.common import console, emit, note
 
 if TYPE_CHECKING:
+    from unswayed.ballots.prospects import Prospect
     from unswayed.cli.plan import Plan
     from unswayed.report.frontier import Point
     from unswayed.theory.noise import Noise
@@ -86,7 +87,7 @@ def frontier(
         )
     noises = read_sweep(betas, p_adds, p_deletes)
     split = (want_adds, want_deletes) if want_adds or want_deletes else None
-    points, height, plan = _sweep(words, noises, count, floor, split)
+    points, height, plan, ahead = _sweep(words, noises, count, floor, split)
     best = recommend(points, want_size)
     command = command_of({**words, "nodes": "test", **_noise_words(points[best].noise)}, plan)
     if as_json:
@@ -94,7 +95,8 @@ def frontier(
         goal = (
             {"want_size": want_size} if split is None else {"want_adds": split[0], "want_deletes": split[1]}
         )
-        emit({**goal, "floor": height, "rows": rows, "command": command})
+        expected = None if ahead is None else ahead.to_dict()
+        emit({**goal, "prospect": expected, "floor": height, "rows": rows, "command": command})
     else:
         _print(points, best, want_size, split, height, command)
 
@@ -137,7 +139,7 @@ def _noise_words(noise: "Noise") -> dict[str, Any]:
 
 def _sweep(
     words: dict[str, Any], noises: "list[Noise]", count: int, with_floor: bool, split: tuple[int, int] | None
-) -> "tuple[list[Point], float | None, Plan]":
+) -> "tuple[list[Point], float | None, Plan, Prospect | None]":
     from dataclasses import replace
 
     from unswayed.certificates import certify
@@ -150,6 +152,7 @@ def _sweep(
     plan = replace(plan, targets=Targets(chosen.ids[:count], chosen.names[:count], chosen.truth[:count]))
     threat = read_threat(plan.dataset, plan.targets, plan.threat)
     found = make_floor(plan) if with_floor else None
+    ahead = _look_ahead(plan, None if found is None else found[0])
     once = plan.recipe == "clean" or not plan.built_in or plan.weights is not None
     model = make_model(plan) if once else None
     points = []
@@ -159,7 +162,23 @@ def _sweep(
         votes = run_plan(setting, threat, model if once else make_model(setting), None)
         certs = certify(votes, alpha=plan.alpha, bounds=plan.bounds)
         points.append(Point.of(noise, certs, plan.targets.truth.numpy(), setting.ceiling(threat), split))
-    return points, None if found is None else found[0], plan
+    return points, None if found is None else found[0], plan, ahead
+
+
+def _look_ahead(plan: "Plan", floor: float | None) -> "Prospect | None":
+    """What certificates of a node's own links can be expected to pay, said before the first sample is drawn."""
+    import torch
+
+    from unswayed.ballots.prospects import prospect
+
+    if plan.dataset.task != "node":
+        return None
+    labels = plan.dataset.labels
+    told = torch.cat([plan.split.train, plan.split.val])
+    known = torch.full_like(labels, -1).index_copy(0, told, labels[told])
+    ahead = prospect(plan.dataset.graph, known, floor=floor)
+    note(f"Before certifying: {ahead}")
+    return ahead
 
 
 def _print(

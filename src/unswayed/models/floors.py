@@ -80,6 +80,8 @@ def floors(
         known = torch.cat([split.train, split.val])
         found[0] = replace(found[0], validation=float((labels[known] == common).float().mean()))
         return [*(_counts_floor(name, dataset, split, seed) for name in COUNTS), *found]
+    if not dataset.num_features:  # without features and edges every node looks the same
+        return found
     seen = view(dataset, split, protocol).to(device)
     soft = (
         soft_labels(seen, dataset.num_classes, seed=seed, device=device)

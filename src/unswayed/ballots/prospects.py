@@ -1,0 +1,122 @@
+"""Can certificates pay on this graph? An estimate, before anything is certified, from degrees and what structure adds.
+
+No proof beats the degree wall: whoever may change K links of a node can erase the row of every node with K links or fewer,
+whose answer is then what features alone say. Beyond it, a vote of d neighbours whose lead over the strongest rival is m votes
+a neighbour stands until about d · m links have changed. So about base · Pr(d · m > K) of all nodes can be proved right, and
+what that is above the floor, the best model that never looks at an edge, is what a certificate can pay.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from unswayed.ballots.labels import read_known
+from unswayed.ballots.links import Links
+from unswayed.ballots.networks import LabelBallots
+from unswayed.errors import InputError
+
+WORTH = 0.02  # a gain below it is not worth a certificate
+SMALL = 1  # the size at which smoothing is asked for where ballots cannot pay
+BUDGETS = (1, 2, 3, 5, 10, 15, 20)
+
+
+@dataclass(frozen=True, eq=False)
+class Prospect:
+    """What to expect of certificates against changes of a node's own links: an estimate, not a promise.
+
+    `floor`: accuracy without edges. `base`: accuracy of label ballots. `lead`: votes a neighbour, of the true class over
+    the strongest rival. `degrees`: int64[n]. `accuracy`: of the user's own network, where it is known.
+    """
+
+    floor: float
+    base: float
+    lead: float
+    degrees: npt.NDArray[np.int64]
+    accuracy: float | None = None
+
+    def above(self, k: int) -> float:
+        """The share of nodes with more than k links: no others can be proved by what their links say."""
+        return float((self.degrees > k).mean())
+
+    def certified(self, k: int) -> float:
+        """The share of nodes that label ballots will prove right against k changes, about."""
+        return self.base * float((self.degrees * self.lead > k).mean())
+
+    def gain(self, k: int) -> float:
+        """What that is above the floor; below 0 where a model without edges does better."""
+        return self.certified(k) - self.floor
+
+    @property
+    def largest(self) -> int:
+        """The largest k at which certificates are expected to pay; 0 where they pay at none."""
+        top = int(self.degrees.max(initial=0))
+        return next((k for k in range(top, 0, -1) if self.gain(k) >= WORTH), 0)
+
+    @property
+    def way(self) -> str:
+        """What to do: "prove", "smooth" or "drop the edges"."""
+        if self.largest:
+            return "prove"
+        known = self.base if self.accuracy is None else max(self.base, self.accuracy)
+        if self.above(SMALL) * (known - self.floor) >= WORTH:
+            return "smooth"
+        return "drop the edges"
+
+    def __str__(self) -> str:
+        beyond = ", ".join(f"{self.above(k):.0%} more than {k}" for k in (1, 5, 10))
+        seen = f"Of all nodes {beyond} links; neighbours' labels alone are right for {self.base:.0%}, a model without edges for {self.floor:.0%}"
+        return f"{seen}. {self._advice()}"
+
+    def _advice(self) -> str:
+        if self.way == "prove":
+            gains = ", ".join(f"{self.gain(k):+.2f} at {k}" for k in BUDGETS if k <= self.largest)
+            return f"Certificates can pay up to K = {self.largest}: prove (ballots), expected gain over the floor {gains}."
+        if self.way == "smooth":
+            return (
+                f"The wall of degrees leaves little: at K = {SMALL} smoothing with little noise may pay, "
+                "beyond it drop the edges, which nobody can then forge."
+            )
+        return (
+            "Certificates are not expected to pay here at any K: drop the edges, which nobody can then forge."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        table = {str(k): {"above": self.above(k), "gain": self.gain(k)} for k in BUDGETS}
+        numbers = {"floor": self.floor, "base": self.base, "lead": self.lead, "largest": self.largest}
+        return {"way": self.way, **numbers, "at": table, "sentence": str(self)}
+
+
+def prospect(data: Any, known: Any, *, floor: float | None = None, accuracy: float | None = None) -> Prospect:
+    """What certificates can be expected to gain on this graph, from known labels alone, in seconds; an estimate.
+
+    `known` int[n], −1 where unknown. `floor`: the accuracy of a model that never looks at an edge (default: of the most
+    common label); `accuracy`: of your own network. A node's own label never speaks for it, so the known ones can judge.
+    """
+    links, labels = Links.of(data), torch.as_tensor(known)
+    classes = max(int(labels.max()) + 1, 2) if labels.numel() else 2
+    labels = read_known(labels, links.nodes, classes)
+    told = (labels >= 0).nonzero()[:, 0]
+    if len(told) < 2:
+        raise InputError("A prospect needs known labels of at least two nodes.")
+    for name, share in (("floor", floor), ("accuracy", accuracy)):
+        if share is not None and not 0 <= share <= 1:
+            raise InputError(f"{name} is a share of right answers, between 0 and 1, not {share!r}.")
+    if floor is None:
+        floor = float(labels[told].bincount().max()) / len(told)
+    degrees = torch.bincount(links.target, minlength=links.nodes)
+    spoken = LabelBallots(classes).freeze(links, known=labels)
+    scores = spoken(links.x, torch.stack([links.voter, links.target]))[told]
+    base, lead = _heard(scores, labels[told])
+    return Prospect(floor, base, lead / max(float(degrees[told].sum()), 1.0), degrees.numpy(), accuracy)
+
+
+def _heard(scores: Tensor, truth: Tensor) -> tuple[float, float]:
+    """How often the highest score is the true one, and by how much true scores lead their strongest rivals in all."""
+    own = scores.gather(1, truth[:, None])[:, 0]
+    rival = scores.scatter(1, truth[:, None], -1.0).max(dim=1).values
+    return float((scores.argmax(dim=1) == truth).double().mean()), float((own - rival).sum())

@@ -1,0 +1,77 @@
+import pytest
+import torch
+from torch_geometric.data import Data
+
+import unswayed as us
+from unswayed.ballots import prospects
+
+
+def communities(n, inside, outside, seed=0):
+    """Two communities of n nodes and all labels; links with these chances."""
+    generator = torch.Generator().manual_seed(seed)
+    y = torch.arange(2 * n) % 2
+    chance = torch.where(y[:, None] == y, inside, outside)
+    half = torch.triu(torch.rand(2 * n, 2 * n, generator=generator) < chance, 1).nonzero().t()
+    return Data(
+        edge_index=torch.cat([half, half.flip(0)], dim=1), y=y, num_nodes=2 * n, x=torch.ones(2 * n, 1)
+    )
+
+
+def half_known(data, seed=0):
+    order = torch.randperm(data.num_nodes, generator=torch.Generator().manual_seed(seed))
+    known = torch.full_like(data.y, -1)
+    known[order[: data.num_nodes // 2]] = data.y[order[: data.num_nodes // 2]]
+    return known
+
+
+def test_dense_communities_can_be_proved_and_the_estimate_is_close_to_what_is_proved():
+    pytest.importorskip("unswayed.proving")
+    data = communities(150, 0.3, 0.05)
+    known = half_known(data)
+    ahead = us.prospect(data, known)
+    assert ahead.way == "prove"
+    assert ahead.floor == pytest.approx(0.5, abs=0.05)
+    proofs = us.prove(us.LabelBallots(2).freeze(data, known=known), us.Row(data, torch.arange(300)))
+    for k in (1, 5, 10, 20):
+        assert ahead.certified(k) == pytest.approx(proofs.accuracy(data.y, at=[k])[0], abs=0.1)
+
+
+def test_where_links_say_nothing_the_edges_are_to_be_dropped():
+    data = communities(150, 0.05, 0.05)
+    ahead = us.prospect(data, half_known(data), floor=0.8)
+    assert ahead.way == "drop the edges"
+    assert ahead.largest == 0
+    assert "drop the edges" in str(ahead)
+
+
+def test_the_wall_of_degrees_is_counted():
+    path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    ahead = us.prospect(Data(edge_index=path, num_nodes=3), torch.tensor([0, 0, 1]))
+    assert [ahead.above(k) for k in (0, 1, 2)] == [1.0, pytest.approx(1 / 3), 0.0]
+
+
+def test_a_strong_network_on_a_thin_graph_is_sent_to_little_noise():
+    data = communities(150, 0.012, 0.002)
+    ahead = us.prospect(data, half_known(data), floor=0.78, accuracy=0.9)
+    assert ahead.way == "smooth"
+
+
+@pytest.mark.parametrize(
+    ("known", "more", "sentence"),
+    [
+        ([-1, -1, 0], {}, "at least two"),
+        ([0, 1], {}, "each of the 3 nodes"),
+        ([0, 1, 1], {"floor": 2.0}, "between 0 and 1"),
+    ],
+)
+def test_what_cannot_be_estimated_is_one_sentence(known, more, sentence):
+    data = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=3)
+    with pytest.raises(us.errors.InputError, match=sentence):
+        us.prospect(data, torch.tensor(known), **more)
+
+
+def test_json_holds_the_sentence():
+    data = communities(30, 0.5, 0.1)
+    told = us.prospect(data, half_known(data)).to_dict()
+    assert set(told["at"]) == {str(k) for k in prospects.BUDGETS}
+    assert told["sentence"].startswith("Of all nodes")
