@@ -1,5 +1,7 @@
 """Attacks against the smoothed classifier: the judge is held to real attacked graphs, the searches to known answers."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -116,6 +118,48 @@ class TestJudge:
         )
         assert judge.counts(1, entries, 0, 300)[:-1].tolist() == real.counts[1].tolist()
 
+    @pytest.mark.parametrize("noise", NOISES)
+    def test_a_question_built_anew_gives_the_same_votes(self, noise):
+        data, model, whole = graph(), Net(SAGEConv, GCNConv).eval(), Pooled().eval()
+        small = [graph(6, 1, 3), graph(8, features=3)]
+        pairs, moved = [(0, 1), (4, 7), (2, 9), (3, 4)], 0
+        for asked, threat, target, entries in (
+            (model, us.Row(data, [4, 7]), 1, [0, 2, 9]),
+            (model, us.AllPairs(data, [4, 7]), 1, [0, 2, 9, 40]),
+            (model, us.Pairs(data, pairs, [4, 7]), 1, [1, 2]),
+            (whole, us.AllPairs(small), 1, [3, 10, 11, 20]),
+            (whole, us.Pairs(small[1], [(0, 1), (4, 7)]), 0, [1]),
+            (lambda rows: rows[:, :3].sum(axis=1) >= 2, us.Bits([[0, 1, 1, 0], [1, 0, 0, 0]]), 1, [1, 3]),
+        ):
+            question = Question(asked, threat, noise, seed=2, classes=2 if threat.kind == "bits" else None)
+            judge = Judge(question, samples=1000)
+            fresh = judge.afresh(target, entries)(0, 200)
+            assert fresh.tolist() == judge.counts(target, entries, 0, 200).tolist()
+            moved += fresh.tolist() != judge.counts(target, [], 0, 200).tolist()
+            attacked, vector = threat.attacked(target, torch.tensor(entries)), threat.clean(target).clone()
+            vector[entries] ^= True
+            assert torch.equal(attacked.clean(0), vector)
+            assert (attacked.targets[0], attacked.ones[0]) == (threat.targets[target], int(vector.sum()))
+        assert moved >= 4
+
+    def test_an_engine_that_remembers_the_clean_graph_is_found_out(self, monkeypatch):
+        class Remembering:
+            """Says 0 as long as it was made for a node without neighbours."""
+
+            classes = 2
+
+            def __init__(self, question):
+                self.said = int(question.threat.ones[0] > 0)
+
+            def count(self, start, stop, targets):
+                return np.eye(2, dtype=np.int64)[[self.said]] * (stop - start)
+
+        monkeypatch.setattr("unswayed.attack.judge.choose", Remembering)
+        data = Data(x=torch.ones(10, 1), edge_index=torch.empty(2, 0, dtype=torch.int64))
+        judge = Judge(Question(Degree(3), us.Row(data, [2]), NOISES[0]), samples=1000)
+        assert [judge.changed(0, 0, [5]) for _ in range(5)] == [True, False, False, False, True]
+        assert (judge.asked, judge.rebuilt) == (5, 2)
+
     def test_attacking_twice_the_same_stream_is_the_stream(self):
         noise, plain = us.AddDelete(p_add=0.1, p_delete=0.4), Stream(3)
         attacked = AttackedStream(3, "certify", {5: torch.tensor([1, 2])})
@@ -178,6 +222,7 @@ class TestAttacks:
         certs = settled(model, threat, us.Flip(beta=0.8))
         found = attack(model, threat, certs, attempts=3, samples=3000, seed=1)
         assert found.sound
+        assert found.judged > 4 * (found.rebuilt - 1) > 0
         assert np.all(found.attempts[certs.size >= 1] == 3)
         assert np.all(found.attempts[certs.size < 1] == 0)
         hit = found.attacked >= 0
@@ -185,6 +230,15 @@ class TestAttacks:
         assert np.all(found.attacked[hit] > certs.size[hit])
         assert np.all(found.gap >= 0)
         assert all((kind in KINDS) == bool(h) for kind, h in zip(found.by, hit, strict=True))
+
+    @pytest.mark.parametrize("training", [True, False])
+    def test_the_model_is_left_in_the_mode_it_came_in(self, training):
+        model, threat = Net(SAGEConv, SAGEConv).train(training), us.Row(graph(14, 5), [0])
+        model.first.train(not training)
+        modes = [module.training for module in model.modules()]
+        attack(model, threat, settled(model, threat, us.Flip(beta=0.8), 200), samples=200)
+        Scorers(Question(model, threat, NOISES[0]))
+        assert [module.training for module in model.modules()] == modes
 
     def test_graphs(self):
         threat = us.AllPairs([graph(6, seed, 3) for seed in range(3)])
@@ -209,16 +263,7 @@ class TestAttacks:
         data = Data(x=torch.ones(10, 1), edge_index=torch.empty(2, 0, dtype=torch.int64))
         model, threat = Degree(3), us.Row(data, [2])
         certs = settled(model, threat, us.Flip(beta=0.99))
-        lie = type(certs)(
-            certs.label.copy(),
-            np.array([5]),
-            certs.p_top.copy(),
-            certs.p_rest.copy(),
-            certs.votes,
-            0.01,
-            "strict",
-            False,
-        )
+        lie = replace(certs, size=np.array([5]))
         found = attack(model, threat, lie, samples=1000, beyond=False)
         assert not found.sound
         assert {breach.kind for breach in found.breaches} == set(KINDS)

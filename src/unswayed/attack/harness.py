@@ -15,6 +15,7 @@ from unswayed.attack.scorers import Scorers
 from unswayed.certificates import Certificates
 from unswayed.errors import InputError, Unsupported
 from unswayed.polling import device_of
+from unswayed.sampling.classifier import evaluating
 from unswayed.sampling.question import Question
 from unswayed.sampling.threat import Row, Threat
 
@@ -38,7 +39,7 @@ class Attacks:
 
     `attempts[t, k]` attacks of kind `kinds[k]` stayed within the certified size, and those that succeeded are in
     `breaches`. `attacked[t]` is the size of the smallest attack that provably changed the smoothed label, −1 where none
-    was found; `by[t]` is its kind. The true robust size of t lies between `certs.size[t]` and `attacked[t] − 1`.
+    was found; `by[t]` is its kind. `rebuilt` of the `judged` verdicts came from an engine made for the attacked graph. The true robust size of t lies between `certs.size[t]` and `attacked[t] − 1`.
     """
 
     certs: Certificates
@@ -47,6 +48,8 @@ class Attacks:
     breaches: tuple[Breach, ...]
     attacked: IntArray
     by: tuple[str, ...]
+    judged: int = 0
+    rebuilt: int = 0
 
     @property
     def sound(self) -> bool:
@@ -91,13 +94,14 @@ def attack(
     )
     if question.device != "cpu":
         raise InputError("Attacks run on the CPU; move the model there first (model.cpu()).")
-    siege = _Siege(question, certs, tuple(kinds), attempts, samples)
-    for target in range(len(certs)):
-        siege.within(target)
-        if beyond:
-            siege.beyond(target, most)
-        if progress is not None:
-            progress(target + 1)
+    with evaluating(model):
+        siege = _Siege(question, certs, tuple(kinds), attempts, samples)
+        for target in range(len(certs)):
+            siege.within(target)
+            if beyond:
+                siege.beyond(target, most)
+            if progress is not None:
+                progress(target + 1)
     return siege.result()
 
 
@@ -189,5 +193,12 @@ class _Siege:
     def result(self) -> Attacks:
         """Everything found so far."""
         return Attacks(
-            self.certs, self.kinds, self.attempts, tuple(self.breaches), self.attacked, tuple(self.by)
+            self.certs,
+            self.kinds,
+            self.attempts,
+            tuple(self.breaches),
+            self.attacked,
+            tuple(self.by),
+            self.judge.asked,
+            self.judge.rebuilt,
         )

@@ -1,11 +1,14 @@
 """The smoothed classifier on an attacked structure: does it still give the certified label?
 
 Attacking entry v of a structure s and then drawing noise is the same as drawing noise on s with the roles of "flips from 0"
-and "flips from 1" exchanged and negated at v. So the engines answer for attacked structures without knowing of attacks.
+and "flips from 1" exchanged and negated at v. So one engine answers for all attacked structures without knowing of attacks.
+But that engine was made for the clean graph, and could carry something of it into its answers: a share of all attacks is
+judged by an engine of their own, made from the attacked graph alone.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +22,7 @@ from unswayed.sampling.stream import Stream
 from unswayed.theory.binomial import lower_limit, upper_limit
 
 LEVEL = 1e-6  # a verdict is wrong with at most this probability
+REBUILT = 4  # of so many attacks one is judged by an engine made for the attacked graph
 STAGES = (1, 10, 100)  # parts of the samples after which a clear case is decided
 
 IntArray = npt.NDArray[np.int64]
@@ -55,14 +59,18 @@ class AttackedQuestion(Question):
 
 
 class Judge:
-    """Decides whether attacks succeed, by fresh votes on the attacked structures; each verdict holds at LEVEL."""
+    """Decides whether attacks succeed, by fresh votes on the attacked structures; each verdict holds at LEVEL.
+
+    `asked` and `rebuilt` count the attacks judged, and those of them for which the question was built anew.
+    """
 
     def __init__(self, question: Question, samples: int) -> None:
         given = {item.name: getattr(question, item.name) for item in fields(Question)}
-        settings = {**given, "purpose": "select", "shared": False, "draws": "dense"}
-        self.question = AttackedQuestion(**settings)
+        self.settings = {**given, "purpose": "select", "shared": False, "draws": "dense"}
+        self.question = AttackedQuestion(**self.settings)
         self.engine = choose(self.question)
         self.stages = sorted({max(1, samples // part) for part in STAGES})
+        self.asked = self.rebuilt = 0
 
     def counts(self, target: int, entries: Sequence[int] | Tensor, start: int, stop: int) -> IntArray:
         """int64[classes + 1]: votes of these samples with the entries attacked; the last column is "no answer"."""
@@ -75,18 +83,37 @@ class Judge:
             del self.question.changes[key]
         return np.append(votes, stop - start - votes.sum())
 
+    def afresh(self, target: int, entries: Sequence[int] | Tensor) -> Callable[[int, int], IntArray]:
+        """`counts` of one attack by an engine that has never seen the clean graph; the same noise."""
+        threat = self.question.threat.attacked(target, torch.as_tensor(entries, dtype=torch.int64))
+        engine = choose(Question(**{**self.settings, "threat": threat, "classes": self.engine.classes}))
+
+        def counts(start: int, stop: int) -> IntArray:
+            votes = engine.count(start, stop, (0,))[0]
+            return np.append(votes, stop - start - votes.sum())
+
+        return counts
+
     def changed(self, target: int, label: int, entries: Sequence[int] | Tensor) -> bool:
         """Whether the attack provably moves the smoothed label away from `label`.
 
         True only if another outcome's lower bound lies above the label's upper bound; False also where votes leave it open.
         """
+        counts = self._counts_of(target, entries)
         total, drawn = np.zeros(self.engine.classes + 1, np.int64), 0
         for stage in self.stages:
-            total, drawn = total + self.counts(target, entries, drawn, stage), stage
+            total, drawn = total + counts(drawn, stage), stage
             verdict = self.verdict(total, label)
             if verdict is not None:
                 return verdict
         return False
+
+    def _counts_of(self, target: int, entries: Sequence[int] | Tensor) -> Callable[[int, int], IntArray]:
+        self.asked += 1
+        if self.asked % REBUILT != 1:
+            return partial(self.counts, target, entries)
+        self.rebuilt += 1
+        return self.afresh(target, entries)
 
     def verdict(self, counts: IntArray, label: int) -> bool | None:
         """True: another outcome is more probable than `label`; False: the label is the most probable; None: open."""

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from unswayed.errors import Unsupported
-from unswayed.sampling.classifier import Classifier
+from unswayed.sampling.classifier import Classifier, evaluating
 from unswayed.sampling.engines.attention import AttentionLayer
 from unswayed.sampling.engines.recognise import Plan, recognise
 from unswayed.sampling.engines.row import Prepared, Replaced, row_plan
@@ -31,14 +31,18 @@ class Scorer(Protocol):
 
 
 class Scorers:
-    """Makes the scorer of each target of a question; `obstacle` says why there are no gradients, None if there are."""
+    """Makes the scorer of each target of a question; `obstacle` says why there are no gradients, None if there are.
+
+    The question's model must be in evaluation mode while the scorers are used.
+    """
 
     def __init__(self, question: Question) -> None:
         self.question = question
         self.obstacle: str | None = None
         self.plan: Plan | None = None
         try:
-            self.plan = self._recognise()
+            with evaluating(question.model):
+                self.plan = self._recognise()
         except Unsupported as error:
             self.obstacle = str(error)
 
@@ -47,7 +51,7 @@ class Scorers:
         if not isinstance(model, nn.Module) or isinstance(threat, Bits):
             raise Unsupported("The classifier is not a torch module on graphs.")
         if isinstance(threat, Row):
-            plan = row_plan(model.eval())
+            plan = row_plan(model)
             if any(isinstance(step.layer, AttentionLayer) and step.depth > 1 for step in plan.steps):
                 raise Unsupported("A second layer of attention has no row gradient.")
             graph = threat.graph
@@ -58,7 +62,7 @@ class Scorers:
             return plan
         if not isinstance(threat, AllPairs | Pairs) or threat.nodes is not None:
             raise Unsupported("Nodes of a whole noisy graph have no dense form.")
-        return recognise(model.eval())
+        return recognise(model)
 
     def of(self, target: int) -> Scorer:
         """The scorer of the target at this position."""

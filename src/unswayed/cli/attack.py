@@ -135,6 +135,8 @@ def facts(found: "Attacks", record: "Record") -> dict[str, Any]:
     name = dict(zip(found.certs.targets.tolist(), record.names, strict=True))
     return {
         "within": {kind: int(found.attempts[:, place].sum()) for place, kind in enumerate(found.kinds)},
+        "judged": found.judged,
+        "rebuilt": found.rebuilt,
         "breaches": [
             {"target": name[breach.target], "kind": breach.kind, "entries": list(breach.entries)}
             for breach in found.breaches
@@ -160,6 +162,9 @@ def _tell(found: "Attacks", record: "Record", unit: str) -> None:
         else f"{len(found.breaches)} SUCCEEDED: a certificate is wrong; please report it."
     )
     place.print(f"Within the certified sizes: {tried} attacks; {verdict}")
+    place.print(
+        f"Of {found.judged:,} verdicts {found.rebuilt:,} come from a question built anew on the attacked graph."
+    )
     hit = found.attacked >= 0
     sure = int((~found.certs.abstained).sum())
     place.print(f"Beyond them: an attack was found for {int(hit.sum())} of {sure} certified {unit}s.")

@@ -184,17 +184,21 @@ class Classifier:
     @contextmanager
     def evaluation(self) -> Iterator[None]:
         """Evaluation mode without gradients; every module's own mode is restored afterwards."""
-        if not isinstance(self.model, nn.Module):
+        with evaluating(self.model), torch.no_grad():
             yield
-            return
-        modes = [(module, module.training) for module in self.model.modules()]
-        try:
-            self.model.eval()
-            with torch.no_grad():
-                yield
-        finally:
-            for module, mode in modes:
-                module.training = mode
+
+
+@contextmanager
+def evaluating(model: Any) -> Iterator[None]:
+    """Evaluation mode while this lasts; then every module is in the mode that it came in."""
+    modes = [(m, m.training) for m in model.modules()] if isinstance(model, nn.Module) else []
+    try:
+        if isinstance(model, nn.Module):
+            model.eval()
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
 
 
 def style_of(model: Any, threat: Threat) -> str:

@@ -6,7 +6,7 @@ graph, a scipy sparse or dense adjacency matrix, and the tuple `(adjacency, feat
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,13 @@ class Graph:
             left_out=self.left_out,
             kind=self.kind,
         )
+
+    def toggled(self, pairs: Tensor) -> "Graph":
+        """The graph with each of these pairs i < j added where it is missing and deleted where it is there."""
+        gone = torch.isin(pair_entries(self.pairs), pair_entries(pairs))
+        fresh = ~torch.isin(pair_entries(pairs), pair_entries(self.pairs))
+        changed = torch.cat([self.pairs[:, ~gone], pairs[:, fresh]], dim=1)
+        return replace(self, pairs=changed[:, torch.argsort(pair_entries(changed))])
 
     def degrees(self) -> Tensor:
         """int64[n]: neighbours of each node other than itself."""

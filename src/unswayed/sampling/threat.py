@@ -4,9 +4,10 @@ Each threat turns its input into structure vectors of zeros and ones. Everything
 training nodes) is constant, and nothing is promised if it changes.
 """
 
+import copy
 import hashlib
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +39,20 @@ class Threat:
 
     def clean(self, target: int) -> Tensor:
         """bool[entries]: the structure vector of the target at this position, before any noise."""
+        raise NotImplementedError
+
+    def attacked(self, target: int, entries: Tensor) -> Self:
+        """The target at this position alone, once these entries of its structure vector have been changed."""
+        other = copy.copy(self)
+        other.targets, other.entries = self.targets[[target]], self.entries[[target]]
+        if getattr(self, "nodes", None) is not None:
+            other.nodes = self.nodes[[target]]  # type: ignore[attr-defined]
+        other._change(target, entries)
+        other.ones = np.array([int(other.clean(0).sum())])
+        return other
+
+    def _change(self, target: int, entries: Tensor) -> None:
+        """Change these entries of what was the target at this position of the threat that this is a copy of."""
         raise NotImplementedError
 
     def digests(self) -> dict[str, str]:
@@ -101,6 +116,12 @@ class Row(Threat):
         row[first[second == node]] = True
         return row
 
+    def _change(self, target: int, entries: Tensor) -> None:
+        node = self.nodes[0].expand(len(entries))
+        self.graph = self.graph.toggled(
+            torch.stack([torch.minimum(node, entries), torch.maximum(node, entries)])
+        )
+
     def digests(self) -> dict[str, str]:
         """The graph's hash."""
         return {"graph": self.graph.digest()}
@@ -149,6 +170,10 @@ class AllPairs(Threat):
         vector[pair_entries(self.graph_of(target).pairs)] = True
         return vector
 
+    def _change(self, target: int, entries: Tensor) -> None:
+        place = target if self.nodes is None else 0
+        self.graphs = [self.graphs[place].toggled(self.pairs_of(target)[:, entries])]
+
     def digests(self) -> dict[str, str]:
         """One hash over all graphs."""
         joined = "".join(graph.digest() for graph in self.graphs)
@@ -195,6 +220,11 @@ class Pairs(Threat):
         """bool[entries]: which of the listed pairs are edges."""
         return self.vector
 
+    def _change(self, target: int, entries: Tensor) -> None:
+        self.graph = self.graph.toggled(self.pairs[:, entries])
+        self.graphs, self.vector = [self.graph], self.vector.clone()
+        self.vector[entries] ^= True
+
     def digests(self) -> dict[str, str]:
         """The hashes of the graph and of the list of pairs."""
         return {"graph": self.graph.digest(), "pairs": update_digest("pairs", self.pairs)}
@@ -230,6 +260,10 @@ class Bits(Threat):
     def clean(self, target: int) -> Tensor:
         """bool[n]: the row of the target."""
         return self.x[target]
+
+    def _change(self, target: int, entries: Tensor) -> None:
+        self.x = self.x[[target]].clone()
+        self.x[0, entries] ^= True
 
     def digests(self) -> dict[str, str]:
         """The hash of the whole matrix."""
