@@ -18,7 +18,7 @@ EDGES = ((0, 1), (1, 2))
 
 def ask(law, top, rest, adds, times=1) -> bool:
     none = np.zeros(1, dtype=np.int64)
-    return bool(law.holds(np.array([top]), np.array([rest]), np.array([adds]), none, None, times)[0])
+    return bool(law.certified(np.array([top]), np.array([rest]), np.array([adds]), none, None, times)[0])
 
 
 def seen_law(nodes, links, hide: Fraction, lose: Fraction, spared=()) -> dict:
@@ -115,7 +115,7 @@ def test_ties_and_certainties():
     assert ask(law, 1.0, 0.0, 0)
     assert not ask(law, 0.5, 0.5, 0)
     with pytest.raises(InputError, match="deletes"):
-        law.holds(np.ones(1), np.zeros(1), np.zeros(1, int), np.ones(1, int))
+        law.certified(np.ones(1), np.zeros(1), np.zeros(1, int), np.ones(1, int))
 
 
 def test_worst_case_is_never_better_than_the_truth():

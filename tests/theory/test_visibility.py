@@ -20,7 +20,7 @@ PAIRS += [(0.5, 0.375), (0.3, 0.0), (0.96875, 0.015625), (0.7, 0.0625)]
 def ask(law, top, rest, adds, deletes, ones=None, times=1) -> bool:
     held = None if ones is None else np.array([ones])
     cell = np.array([top]), np.array([rest]), np.array([adds]), np.array([deletes])
-    return bool(law.holds(*cell, held, times)[0])
+    return bool(law.certified(*cell, held, times)[0])
 
 
 def size(law, top, rest, cap, ones=None, change="any") -> int:
@@ -151,14 +151,14 @@ def test_deletions_are_not_monotone_under_keep():
     assert [ask(law, top, rest, adds, r, ones) for r in range(4)] == [False, False, False, True]
     deletes = np.arange(5)
     cells = np.full(5, top), np.full(5, rest), np.full(5, adds), deletes, np.full(5, ones)
-    assert not law.certified(*cells).any()
+    assert not law.covered(*cells).any()
     assert size(law, top, rest, 20, ones) < adds + 3
 
 
 def test_what_cannot_be_deleted_is_not_asked_about():
     for law in (Seats(2, 4), Unseen(Fraction(3, 4))):
         cells = np.full(4, 0.95), np.full(4, 0.01), np.zeros(4, int), np.array([2, 3, 4, 99]), np.full(4, 3)
-        verdicts = law.certified(*cells).tolist()
+        verdicts = law.covered(*cells).tolist()
         assert verdicts[1] == verdicts[2] == verdicts[3]
         assert verdicts == [
             all(ask(law, 0.95, 0.01, 0, r, 3) for r in range(min(d, 3) + 1)) for d in (2, 3, 4, 99)
@@ -171,7 +171,7 @@ def test_additions_are_monotone_under_keep(kept, seats):
     for ones, deletes, (top, rest) in product(range(6), range(3), PAIRS):
         if deletes <= ones:
             cells = np.full(9, top), np.full(9, rest), adds, np.full(9, deletes), np.full(9, ones)
-            verdicts = law.holds(*cells).tolist()
+            verdicts = law.certified(*cells).tolist()
             assert verdicts == sorted(verdicts, reverse=True)
 
 
@@ -193,7 +193,7 @@ def test_equal_probabilities_abstain_and_nothing_asked_is_nothing_answered():
     assert size(law, 0.51, 0.49, 0, 0) == 0
     empty, none = np.zeros(0), np.zeros(0, dtype=np.int64)
     assert law.size(empty, empty, none, none).shape == (0,)
-    assert law.holds(empty, empty, none, none, none).shape == (0,)
+    assert law.certified(empty, empty, none, none, none).shape == (0,)
 
 
 LAWS = [Seats(5, 50), Seats(40, 300), Seats(3, 3), Unseen(Fraction(9, 10)), Unseen(Fraction(96, 100), True)]

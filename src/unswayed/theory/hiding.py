@@ -10,19 +10,16 @@ F is the value of a linear programme, concave in p. Relative errors e in the mas
 and masses lost to underflow by less than that wherever p is not tiny: this is why float64 may decide away from ties.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unswayed.errors import InputError
+from unswayed.theory.law import Bools, Floats, Ints, Law, Test, search
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
 #: (X-masses, Y-masses), float64[cells, regions]: common regions, the lowest ratio X/Y first.
 Common = tuple[Floats, Floats]
 
@@ -49,7 +46,7 @@ def weigh(common: Common, top: Floats, rest: Floats) -> tuple[Floats, Floats]:
     return whole - fill(x, y, 1 - top), 1 - whole + fill(x, y, rest)
 
 
-class Law(ABC):
+class Hiding(Law):
     """What a noise that only hides lets an attack do.
 
     A larger attack is never easier to survive in additions, nor in deletions if `falling`. `extremes` says that of all
@@ -59,69 +56,44 @@ class Law(ABC):
     falling: ClassVar[bool] = True
     extremes: ClassVar[bool] = False
 
-    @abstractmethod
-    def worst_case(
-        self, top: Floats, rest: Floats, adds: Ints, deletes: Ints, ones: Ints | None = None
-    ) -> tuple[Floats, Floats]:
-        """(least Pr(Y∈A), largest Pr(Y∈B)) for flat arrays: floats to read and draw; `holds` settles ties."""
-
-    @abstractmethod
-    def holds(
-        self,
-        top: Floats,
-        rest: Floats,
-        adds: Ints,
-        deletes: Ints,
-        ones: Ints | None = None,
-        times: int = 1,
-    ) -> Bools:
-        """Which flat cells have times · Pr(Y∈A) > Pr(Y∈B) after this one attack; p_rest is clipped to 1 − p_top."""
-
     def known(self, ones: Ints | None, like: Ints) -> Ints:
         """The number of ones of every target; a law that does not depend on it needs none."""
         return np.zeros_like(like) if ones is None else ones
 
-    def certified(
+    def covered(
         self, top: Floats, rest: Floats, adds: Ints, deletes: Ints, ones: Ints | None = None
     ) -> Bools:
-        """Which flat cells are certified against this attack and every smaller one."""
+        """Which cells are certified against this attack and every smaller one."""
         held = self.known(ones, adds)
         most = deletes if ones is None else np.minimum(deletes, ones)  # there is nothing more to delete
         if self.falling:
-            return self.holds(top, rest, adds, most, held)
+            return self.certified(top, rest, adds, most, held)
         position, fewer = all_up_to(most)
         good = np.ones(len(top), dtype=np.bool_)
-        passed = self.holds(top[position], rest[position], adds[position], fewer, held[position])
+        passed = self.certified(top[position], rest[position], adds[position], fewer, held[position])
         good[position[~passed]] = False
         return good
 
     def size(
         self, top: Floats, rest: Floats, cap: Ints, ones: Ints | None = None, change: str = "any"
     ) -> Ints:
-        """The largest K ≤ cap such that every feasible attack of at most K entries is certified; −1 where p_top ≤ p_rest.
+        """The largest K ≤ cap such that every feasible attack of at most K entries is certified; −1 where p_top ≤ p_rest."""
 
-        `change` confines the attacker to additions ("adds") or to deletions ("deletes").
-        """
+        def test(i: Ints, adds: Ints, deletes: Ints, held: Ints | None) -> Bools:
+            return self.certified(top[i], rest[i], adds, deletes, held)
 
-        def test(i: Ints, adds: Ints, deletes: Ints, held: Ints) -> Bools:
-            return self.holds(top[i], rest[i], adds, deletes, held)
-
-        return self.largest(test, top > rest, cap, ones, change)
+        return self._largest(test, top > rest, cap, ones, change, self.extremes)
 
     def largest(
-        self,
-        test: Callable[[Ints, Ints, Ints, Ints], Bools],
-        there: Bools,
-        cap: Ints,
-        ones: Ints | None,
-        change: str = "any",
-        *,
-        extremes: bool | None = None,
+        self, test: Test, there: Bools, cap: Ints, ones: Ints | None = None, change: str = "any"
     ) -> Ints:
-        """The largest K such that every feasible attack passes `test` (positions, adds, deletes, ones); −1 where not `there`."""
-        from unswayed.theory.law import search
+        """The largest K ≤ cap such that every feasible attack of at most K entries passes; −1 where not `there`."""
+        return self._largest(test, there, cap, ones, change, extremes=False)
 
-        held, few = self.known(ones, cap), self.extremes if extremes is None else extremes
+    def _largest(
+        self, test: Test, there: Bools, cap: Ints, ones: Ints | None, change: str, extremes: bool
+    ) -> Ints:
+        self.known(ones, cap)
         most_adds, most_deletes = room(change, cap, ones)
         most = np.minimum(cap, most_adds + most_deletes)
         at = np.flatnonzero(there)
@@ -130,11 +102,11 @@ class Law(ABC):
             i = at[index]
             total = np.minimum(k, most[i])
             low, high = np.maximum(0, total - most_adds[i]), np.minimum(total, most_deletes[i])
-            position, deletes = ends(low, high) if few else all_up_to(high)
+            position, deletes = ends(low, high) if extremes else all_up_to(high)
             i = i[position]
             adds = np.minimum(total[position] - deletes, most_adds[i])
             good = np.ones(len(index), dtype=np.bool_)
-            good[position[~test(i, adds, deletes, held[i])]] = False
+            good[position[~test(i, adds, deletes, None if ones is None else ones[i])]] = False
             return good
 
         result = np.full(cap.shape, -1, dtype=np.int64)
@@ -143,8 +115,8 @@ class Law(ABC):
         return result
 
 
-class Regions(Law):
-    """A law whose common regions are known: `holds` and `size` are exact for the floats given."""
+class Regions(Hiding):
+    """A law whose common regions are known: `certified` and `size` are exact for the floats given."""
 
     @abstractmethod
     def common(self, adds: Ints, deletes: Ints, ones: Ints) -> Common:
@@ -164,7 +136,7 @@ class Regions(Law):
         """(least Pr(Y∈A), largest Pr(Y∈B)) for flat arrays."""
         return weigh(self.common(adds, deletes, self.known(ones, adds)), top, np.minimum(rest, 1 - top))
 
-    def holds(
+    def certified(
         self,
         top: Floats,
         rest: Floats,
@@ -178,10 +150,12 @@ class Regions(Law):
         parts = []
         for low in range(0, len(top), CELLS):
             cut = slice(low, low + CELLS)
-            parts.append(self._holds(top[cut], rest[cut], adds[cut], deletes[cut], held[cut], times))
+            parts.append(self._certified(top[cut], rest[cut], adds[cut], deletes[cut], held[cut], times))
         return np.concatenate(parts) if parts else np.zeros(0, dtype=np.bool_)
 
-    def _holds(self, top: Floats, rest: Floats, adds: Ints, deletes: Ints, ones: Ints, times: int) -> Bools:
+    def _certified(
+        self, top: Floats, rest: Floats, adds: Ints, deletes: Ints, ones: Ints, times: int
+    ) -> Bools:
         common = self.common(adds, deletes, ones)
         left = 1 - top
         rest = np.minimum(rest, left)

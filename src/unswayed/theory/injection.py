@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from unswayed.errors import InputError
-from unswayed.theory.hiding import UNIT, Bools, Floats, Ints, Law, ball, positive
+from unswayed.theory.hiding import UNIT, Hiding, ball, positive
+from unswayed.theory.law import Bools, Floats, Ints
 
 
 @dataclass(frozen=True)
-class Shielded(Law):
+class Shielded(Hiding):
     """Every node loses all its edges with probability `nodes`, every edge is lost with probability `edges`.
 
     An addition is a fake node with up to `links` links (None: any number). Given what is hidden of the honest nodes, it is
@@ -57,7 +58,7 @@ class Shielded(Law):
 
         return top - met(top), rest + met(1 - rest)
 
-    def holds(
+    def certified(
         self,
         top: Floats,
         rest: Floats,

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from unswayed.errors import InputError
-from unswayed.theory.hiding import UNIT, Common, Floats, Ints, Regions, ball
+from unswayed.theory.hiding import UNIT, Common, Regions, ball
+from unswayed.theory.law import Floats, Ints
 
 
 @dataclass(frozen=True)
