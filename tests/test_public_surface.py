@@ -8,7 +8,7 @@ import pytest
 import unswayed
 
 FIXED = {
-    "AddDelete", "AllPairs", "BallotNetwork", "Bits", "Budget", "Certificates", "Certified", "Flip", "Hashed", "LabelBallots", "PairBallots", "Pairs", "RayRunner", "Row", "SerialRunner", "Snapshot", "Target", "TopCertificates", "Votes",
+    "AddDelete", "AllPairs", "BallotNetwork", "Bits", "Budget", "Certificates", "Certified", "Flip", "Hashed", "Hide", "Keep", "LabelBallots", "PairBallots", "Pairs", "RayRunner", "Row", "SerialRunner", "Snapshot", "Target", "TopCertificates", "Votes",
     "__version__", "best_of", "certify", "certify_top", "chosen_on", "errors", "load", "plot_accuracy", "poll", "prospect", "theory", "write_report",
 }  # fmt: skip
 HEAVY = [

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from unswayed.sampling.threat import AllPairs, Bits, Pairs, Row
     from unswayed.sampling.until import Budget, Target
     from unswayed.store import load
+    from unswayed.theory.hide import Hide
+    from unswayed.theory.keep import Keep
     from unswayed.theory.noise import AddDelete, Flip
     from unswayed.votes import Votes
 
@@ -46,6 +48,8 @@ _HOMES = {
     "Certified": "unswayed.certificates",
     "Flip": "unswayed.theory.noise",
     "Hashed": "unswayed.ballots.hashed",
+    "Hide": "unswayed.theory.hide",
+    "Keep": "unswayed.theory.keep",
     "LabelBallots": "unswayed.ballots.networks",
     "PairBallots": "unswayed.ballots.pairs",
     "Pairs": "unswayed.sampling.threat",
@@ -79,6 +83,8 @@ __all__ = [
     "Certified",
     "Flip",
     "Hashed",
+    "Hide",
+    "Keep",
     "LabelBallots",
     "PairBallots",
     "Pairs",

@@ -169,3 +169,13 @@ def test_pairs_of_entries_are_exact() -> None:
     i, j = pair_of(entry)
     assert torch.equal(j * (j - 1) // 2 + i, entry)
     assert bool(((i >= 0) & (i < j)).all())
+
+
+def test_noise_that_only_deletes_adds_nothing():
+    noise, clean = AddDelete(p_add=0, p_delete=0.5), torch.tensor([2, 7, 31])
+    sample, entry = SparseStream(Stream(3)).ones(0, 400, 50, clean, noise)
+    assert set(entry.tolist()) == {2, 7, 31}
+    assert 500 < len(sample) < 700
+    from_zero, from_one = Stream(3).flips(0, 400, 50, noise)
+    assert not from_zero.any()
+    assert 9_000 < int(from_one.sum()) < 11_000

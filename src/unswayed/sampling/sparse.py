@@ -167,6 +167,8 @@ class SparseStream:
         device: str | torch.device = "cpu",
     ) -> tuple[Tensor, Tensor]:
         """(sample - start, entry) of the entries that flip if they are 0, for each sample in ascending order."""
+        if not noise.thresholds[0]:  # nothing is ever added
+            return torch.zeros((2, 0), dtype=torch.int64, device=device).unbind()  # type: ignore[return-value]
         gaps = gaps_of(noise.thresholds[0])
         rows = torch.arange(start, stop, device=device)
         at = torch.full_like(rows, -1)  # the last entry passed or flipped

@@ -19,20 +19,24 @@ if TYPE_CHECKING:
 WORD = 2**32
 
 
-def _threshold(probability: Real | float, name: str) -> int:
-    """The T for which T/2³² is nearest to `probability`; 0 and 2³² are refused because they leave an entry unsmoothed."""
+def threshold(probability: Real | float, name: str, *, zero: bool = False) -> int:
+    """The T for which T/2³² is nearest to `probability`; 2³² is refused, and 0 unless the noise has a law for it."""
     if isinstance(probability, bool) or not isinstance(probability, Real):
         raise InputError(f"{name} must be a number between 0 and 1, not {probability!r}.")
     value = float(probability)
+    if zero and value == 0:
+        return 0
     if not 0.0 < value < 1.0:  # also refuses NaN
-        raise InputError(f"{name} must lie strictly between 0 and 1, not {probability}.")
+        raise InputError(
+            f"{name} must lie strictly between 0 and 1{', or be 0' if zero else ''}, not {probability}."
+        )
     exact = probability if isinstance(probability, Fraction) else Fraction(value)
-    threshold = round(exact * WORD)
-    if not 0 < threshold < WORD:
+    nearest = round(exact * WORD)
+    if not 0 < nearest < WORD:
         raise InputError(
             f"{name} = {probability} is within 2^-33 of 0 or 1: too close to draw with 32 random bits."
         )
-    return threshold
+    return nearest
 
 
 class Noise(ABC):
@@ -102,7 +106,7 @@ class Flip(Noise):
     kind: ClassVar[str] = "flip"
 
     def __post_init__(self) -> None:
-        flip = WORD - _threshold(self.beta, "beta")
+        flip = WORD - threshold(self.beta, "beta")
         object.__setattr__(self, "beta", (WORD - flip) / WORD)
 
     @property
@@ -140,6 +144,8 @@ class Flip(Noise):
 class AddDelete(Noise):
     """A 0 becomes 1 with probability `p_add`, a 1 becomes 0 with probability `p_delete`, independently.
 
+    One of them may be 0: noise that only deletes, or only adds, and by that only hides what an attacker did.
+
     >>> AddDelete(p_add=0.25, p_delete=0.5).thresholds == (2**30, 2**31)
     True
     """
@@ -149,13 +155,21 @@ class AddDelete(Noise):
     kind: ClassVar[str] = "add-delete"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "p_add", _threshold(self.p_add, "p_add") / WORD)
-        object.__setattr__(self, "p_delete", _threshold(self.p_delete, "p_delete") / WORD)
+        for name in ("p_add", "p_delete"):
+            object.__setattr__(self, name, threshold(getattr(self, name), name, zero=True) / WORD)
+        if not self.p_add and not self.p_delete:
+            raise InputError(
+                "AddDelete needs p_add or p_delete above 0: without noise nothing can be proved."
+            )
 
     @property
     def law(self) -> "Law":
         """Every entry by itself."""
-        return _entrywise(self)
+        if self.p_add and self.p_delete:
+            return _entrywise(self)
+        from unswayed.theory.visibility import Unseen
+
+        return Unseen(Fraction(self.p_add or self.p_delete), adding=not self.p_delete)
 
     @property
     def symmetric(self) -> bool:
@@ -169,6 +183,10 @@ class AddDelete(Noise):
 
     def words(self) -> str:
         """What it does, for people."""
+        if not self.p_add:
+            return f"no entry added, an existing one deleted with probability {self.p_delete:.6g}"
+        if not self.p_delete:
+            return f"a missing entry added with probability {self.p_add:.6g}, none deleted"
         return f"a missing entry added with probability {self.p_add:.6g}, an existing one deleted with {self.p_delete:.6g}"
 
 

@@ -77,7 +77,8 @@ def is_certified(
     array([False,  True])
     """
     top, rest = _pair(p_top, p_rest)
-    top, rest, a, d = fit(top, rest, check_counts(adds, "adds"), check_counts(deletes, "deletes"))
+    attack = check_counts(adds, "adds"), check_counts(deletes, "deletes")
+    top, rest, a, d, _ = fit(top, rest, *attack, np.asarray(0 if ones is None else ones))
     held = _ones(ones, top.shape)
     result = np.zeros(top.shape, np.bool_).ravel()
     left = np.flatnonzero((top > rest).ravel())
@@ -106,7 +107,7 @@ def certified_size(
     array([ 4,  1, -1])
     """
     top, rest = _pair(p_top, p_rest)
-    top, rest, caps = fit(top, rest, check_counts(cap, "cap"))
+    top, rest, caps, _ = fit(top, rest, check_counts(cap, "cap"), np.asarray(0 if ones is None else ones))
     known = check_ones(ones, top.shape, caps)
     held = None if known is None else known.ravel()
     found = law_of(noise).size(top.ravel(), rest.ravel(), caps.ravel(), held, change)
