@@ -17,7 +17,7 @@ import numpy as np
 from unswayed import Certificates, Flip, Row, Votes, certify, poll
 from unswayed.datasets import load, split
 from unswayed.models.training import fit
-from unswayed.sampling.until import Target
+from unswayed.sampling.until import UntilSize
 from unswayed.theory import bound_votes, certified_size
 
 AT = (0, 5, 10, 15)
@@ -30,7 +30,7 @@ def measured(dataset: Any, parts: Any, model: Any, options: argparse.Namespace, 
     begin = time.perf_counter()
     fixed = poll(model, threat, noise, samples=options.samples, seed=seed)
     middle = time.perf_counter()
-    rule = Target(size=options.size, alpha=options.alpha)
+    rule = UntilSize(size=options.size, alpha=options.alpha)
     adaptive = poll(model, threat, noise, samples=options.samples, seed=seed, until=rule)
     end = time.perf_counter()
     before, after = (

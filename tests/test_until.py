@@ -10,7 +10,7 @@ from unswayed import Bits, Flip, Votes, certify, poll
 from unswayed.errors import InputError, StoreError
 from unswayed.runners import SerialRunner
 from unswayed.sampling import until as module
-from unswayed.sampling.until import Budget, Target, gaps, join, looks
+from unswayed.sampling.until import Budget, UntilSize, gaps, join, looks
 from unswayed.theory import bound_votes, certified_size
 
 NOISE = Flip(beta=0.9)
@@ -38,7 +38,7 @@ def test_looks_are_fixed_and_cover_every_sample_once() -> None:
 
 
 def test_a_target_stops_when_its_size_is_reached_or_out_of_reach() -> None:
-    votes = asked(until=Target(size=2), samples=20_000)
+    votes = asked(until=UntilSize(size=2), samples=20_000)
     certs = certify(votes, bounds="anytime")
     assert certs.size[[0, 2]].tolist() == [2, 2]
     assert certs.size[1] < 2
@@ -57,12 +57,12 @@ def test_the_runner_changes_nothing() -> None:
         def run(self, question: Any, blocks: Any) -> Any:
             yield from list(SerialRunner().run(question, blocks[::-1]))
 
-    options = {"until": Target(size=2), "samples": 20_000}
+    options = {"until": UntilSize(size=2), "samples": 20_000}
     assert asked(**options, runner=Backwards()) == asked(**options)
 
 
 def test_fixed_sample_bounds_are_refused() -> None:
-    votes = asked(until=Target(size=1))
+    votes = asked(until=UntilSize(size=1))
     for bounds in ("strict", "paper", "tight"):
         with pytest.raises(InputError, match="anytime"):
             certify(votes, bounds=bounds)
@@ -71,8 +71,8 @@ def test_fixed_sample_bounds_are_refused() -> None:
 def test_an_unreachable_size_is_given_up_by_counting_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the statistical test, the remaining samples must still be seen not to suffice."""
     huge = np.full(3, 10**6)
-    monkeypatch.setattr(Target, "_possible", lambda self, votes: huge)
-    votes = asked(until=Target(size=9), samples=600)
+    monkeypatch.setattr(UntilSize, "_possible", lambda self, votes: huge)
+    votes = asked(until=UntilSize(size=9), samples=600)
     assert np.all(votes.samples == 100)
 
 
@@ -82,7 +82,7 @@ def test_possible_size_is_rarely_below_the_true_one() -> None:
     truth = certified_size(shares[0], shares[1], Flip(beta=0.7), 100)
     counts = rng.multinomial(3000, shares, size=500)
     votes = Votes.from_counts(counts, Flip(beta=0.7), 100)
-    possible = Target(size=5, alpha=0.1)._possible(votes)
+    possible = UntilSize(size=5, alpha=0.1)._possible(votes)
     assert (possible < truth).mean() <= 0.1
     assert np.median(possible) <= truth + 2  # and it is no empty promise
 
@@ -90,11 +90,11 @@ def test_possible_size_is_rarely_below_the_true_one() -> None:
 def test_budget_stops_and_a_later_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(np.arange(0, 1000, 1.0))
     monkeypatch.setattr(module.time, "monotonic", lambda: float(next(clock)))
-    part = asked(until=Budget(seconds=1000) | Target(size=2), store=tmp_path / "run", samples=300)
+    part = asked(until=Budget(seconds=1000) | UntilSize(size=2), store=tmp_path / "run", samples=300)
     assert part.samples.max() <= 300
     monkeypatch.undo()
-    whole = asked(until=Target(size=2), store=tmp_path / "run")
-    assert whole == asked(until=Target(size=2))
+    whole = asked(until=UntilSize(size=2), store=tmp_path / "run")
+    assert whole == asked(until=UntilSize(size=2))
     assert np.all(part.samples <= whole.samples)
 
 
@@ -106,8 +106,8 @@ def test_budget_ends_sampling_for_all() -> None:
 
 
 def test_a_larger_goal_fills_in_what_earlier_looks_left_out(tmp_path: Path) -> None:
-    first = asked(until=Target(size=1), store=tmp_path / "run")
-    second = asked(until=Target(size=2), store=tmp_path / "run")
+    first = asked(until=UntilSize(size=1), store=tmp_path / "run")
+    second = asked(until=UntilSize(size=2), store=tmp_path / "run")
     assert np.all(second.samples >= first.samples)
     assert second.samples[0] > first.samples[0]
     for target, drawn in enumerate(second.samples):
@@ -121,11 +121,11 @@ def test_a_larger_goal_fills_in_what_earlier_looks_left_out(tmp_path: Path) -> N
 def test_a_store_of_fixed_samples_is_not_continued_adaptively(tmp_path: Path) -> None:
     asked(samples=200, store=tmp_path / "run")
     with pytest.raises(StoreError, match="adaptive"):
-        asked(until=Target(size=2), store=tmp_path / "run")
+        asked(until=UntilSize(size=2), store=tmp_path / "run")
 
 
 def test_nothing_counts_twice() -> None:
-    votes = asked(until=Target(size=1))
+    votes = asked(until=UntilSize(size=1))
     with pytest.raises(InputError, match="twice"):
         join(votes, votes.first(100) if votes.stops[0] == 100 else votes)
     assert gaps(votes, 0, 100, np.arange(3)) == []
@@ -135,9 +135,9 @@ def test_nothing_counts_twice() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Target(size=-1), "size must be"),
-        (lambda: Target(size=True), "size must be"),
-        (lambda: Target(size=3, alpha=1.0), "alpha must"),
+        (lambda: UntilSize(size=-1), "size must be"),
+        (lambda: UntilSize(size=True), "size must be"),
+        (lambda: UntilSize(size=3, alpha=1.0), "alpha must"),
         (lambda: Budget(seconds=0), "seconds must"),
         (lambda: Budget(seconds=float("nan")), "seconds must"),
         (lambda: asked(until=10), "until must be"),
@@ -150,7 +150,7 @@ def test_refusals(make: Any, message: str) -> None:
 
 def test_rules_join_with_rules_only() -> None:
     with pytest.raises(TypeError):
-        Target(size=1) | 3  # type: ignore[operator]
+        UntilSize(size=1) | 3  # type: ignore[operator]
 
 
 def test_coverage_with_fifty_looks() -> None:

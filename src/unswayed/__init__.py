@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from unswayed.runners.ray import RayRunner
     from unswayed.runners.serial import SerialRunner
     from unswayed.sampling.threat import AllPairs, Bits, Pairs, Row
-    from unswayed.sampling.until import Budget, Target
+    from unswayed.sampling.until import Budget, Target, UntilSize
     from unswayed.store import load
     from unswayed.theory.hide import Hide
     from unswayed.theory.keep import Keep
@@ -59,6 +59,7 @@ _HOMES = {
     "Snapshot": "unswayed.ballots.networks",
     "Target": "unswayed.sampling.until",
     "TopCertificates": "unswayed.certificates",
+    "UntilSize": "unswayed.sampling.until",
     "Votes": "unswayed.votes",
     "best_of": "unswayed.certificates",
     "certify": "unswayed.certificates",
@@ -94,6 +95,7 @@ __all__ = [
     "Snapshot",
     "Target",
     "TopCertificates",
+    "UntilSize",
     "Votes",
     "__version__",
     "best_of",

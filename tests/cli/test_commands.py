@@ -116,6 +116,58 @@ def test_sampling_stops_where_a_size_is_settled(call, call_json, own):
     assert call_json("certify", *words, "--until-size", "0", "--store", "run")["targets"] == found["targets"]
 
 
+def test_a_budget_of_time_keeps_what_was_counted(call, call_json, own):
+    words = [word if word != "200" else "200000" for word in own]
+    found = call_json("certify", *words, "--budget", "0.2", "--store", "run")
+    assert found["bounds"] == "anytime"
+    assert 0 < found["targets"][0]["samples"] < 200_000
+    assert "--budget 0.2" in found["command"]
+    assert us.load("run").adaptive
+    assert call("certify", *words, "--budget", "0")[0] == 2
+    assert "--bounds paper" in call("certify", *words, "--budget", "1", "--bounds", "paper")[2]
+
+
+def three_classes(folder):
+    parts = ["train"] * 6 + ["val"] * 3 + ["test"] * 3
+    rows = [f"{node},{node % 3},{part}" for node, part in zip(range(12), parts, strict=True)]
+    (folder / "Y.csv").write_text("node,label,split\n" + "\n".join(rows) + "\n")
+
+
+def test_staying_among_the_most_probable_goes_everywhere(call, call_json, own, here):
+    """Certify, report and explain know of top-k certificates by the protocol alone."""
+    three_classes(here)
+    found = call_json("certify", *own, "--top", "2", "--store", "run", "--report", "r.html")
+    certs = us.certify_top(us.load("run"), 2)
+    assert [row["size"] for row in found["targets"]] == certs.size.tolist()
+    assert (found["kind"], found["k"]) == ("top", 2)
+    assert "--top 2" in found["command"]
+    assert max(row["size"] for row in found["targets"]) <= found["ceiling"]
+    assert "2 most probable" in (here / "r.html").read_text()
+    assert [row["size"] for row in call_json("report", "run")["targets"]] == certs.size.tolist()
+    told = call_json("explain", "9", "--store", "run")
+    assert "2 most probable" in told["statement"]
+    assert "2 most probable" in " ".join(call("explain", "9", "--store", "run")[1].split())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--top", "3"], "from 1 to 2"),
+        (["--top", "2", "--bounds", "paper"], "strict or anytime"),
+        (["--top", "2", "--until-size", "3"], "--budget"),
+        (["--alpha", "0.5"], "below 0.5"),
+    ],
+)
+def test_what_cannot_be_certified_is_refused_before_sampling(call, own, here, words, said, monkeypatch):
+    import unswayed.cli.plan as plan
+
+    monkeypatch.setattr(plan, "poll", lambda *a, **k: pytest.fail("asked"))
+    three_classes(here)
+    code, _, err = call("certify", *own, *words)
+    assert code == 2
+    assert said in " ".join(err.split())
+
+
 def test_a_default_model_fits_the_task(call_json, here):
     from unswayed.cli.certify import make_plan, words_of
 

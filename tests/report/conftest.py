@@ -8,6 +8,14 @@ import unswayed as us
 CLASSES, NODES = 4, 300
 
 
+THREATS = {threat.kind: threat for threat in (us.Row, us.AllPairs, us.Pairs, us.Bits)}
+
+
+def threat_of(kind):
+    """How a threat of this kind describes itself; an unknown one has no words."""
+    return {"kind": kind, **({"words": THREATS[kind].words.to_dict()} if kind in THREATS else {})}
+
+
 def make_certs(targets=40, noise=None, seed=0, kind="row", samples=2_000, **options):
     """Certificates of made-up votes: some unanimous, some close, a few undecided."""
     rng = np.random.default_rng(seed)
@@ -22,7 +30,7 @@ def make_certs(targets=40, noise=None, seed=0, kind="row", samples=2_000, **opti
         )
         counts[place] = rng.multinomial(samples, spread / spread.sum())
     numbers = np.sort(rng.choice(NODES, targets, replace=False))
-    about = {"threat": {"kind": kind}, "seed": seed}
+    about = {"threat": threat_of(kind), "seed": seed}
     votes = us.Votes.from_counts(
         counts, noise or us.Flip(beta=0.7), NODES - 1, targets=numbers, provenance=about
     )

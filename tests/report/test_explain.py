@@ -2,12 +2,15 @@ import numpy as np
 import pytest
 
 import unswayed as us
-from unswayed.report.explain import explain, samples_needed
+from unswayed.certificates.advice import samples_needed
+from unswayed.report.explain import explain
 from unswayed.report.summary import summarise
 
 
 def certify(counts, **options):
-    votes = us.Votes.from_counts(counts, us.Flip(beta=0.7), 99, provenance={"threat": {"kind": "row"}})
+    votes = us.Votes.from_counts(
+        counts, us.Flip(beta=0.7), 99, provenance={"threat": {"kind": "row", "words": us.Row.words.to_dict()}}
+    )
     return us.certify(votes, **options)
 
 
@@ -36,30 +39,32 @@ def test_out_of_reach_is_said():
     # even exactly known shares of .6 and .4 prove nothing beyond K = 0
     assert us.theory.certified_size(0.6, 0.4, us.Flip(beta=0.7), 99) == 0
     assert samples_needed(certs, 0, 1) is None
-    assert "out of reach" in explain(summarise(certs), 0).advice
+    assert "out of reach" in explain(summarise(certs), 0).facts["advice"]
 
 
 def test_an_abstention_asks_for_a_label_first():
     found = explain(summarise(certify([[5_050, 4_950]])), 0)
     assert found.size == -1
-    assert found.next_size == 0
-    assert found.needed is not None
-    assert found.needed > 10_000
+    assert found.facts["next_size"] == 0
+    assert found.facts["needed"] is not None
+    assert found.facts["needed"] > 10_000
 
 
 def test_votes_are_listed_from_the_top():
     found = explain(summarise(certify([[100, 9_800, 100]]), class_names=["a", "b", "c"]), 0)
-    assert found.votes[0] == ("b", 9_800)
+    assert found.facts["votes"][0] == ["b", 9_800]
     assert found.label == "b"
-    assert found.samples == 10_000
+    assert found.facts["samples"] == 10_000
+    assert (found.bars[0].name, found.bars[0].value) == ("b", "9,800")
 
 
 def test_the_wall_is_mentioned_where_there_is_one():
     graph = type("D", (), {"edge_index": np.array([[0, 1], [1, 0]]), "num_nodes": 100, "y": None})()
     certs = certify([[10_000, 0], [5_500, 4_500]])
     summary = summarise(certs, data=graph)
-    assert "its only link" in explain(summary, 0).wall
-    assert explain(summary, 1).wall is None
+    assert "its only link" in explain(summary, 0).facts["wall"]
+    assert explain(summary, 0).facts["wall"] in explain(summary, 0).sentences
+    assert explain(summary, 1).facts["wall"] is None
 
 
 def test_beyond_the_entries_there_is_nothing():
@@ -79,5 +84,5 @@ def test_the_ceiling_is_of_the_targets_own_samples():
         entries=99,
     )
     few, many = (explain(summarise(us.certify(votes)), place) for place in range(2))
-    assert (few.ceiling, many.ceiling) == (few.size, many.size)
-    assert few.ceiling < many.ceiling
+    assert (few.facts["ceiling"], many.facts["ceiling"]) == (few.size, many.size)
+    assert few.facts["ceiling"] < many.facts["ceiling"]

@@ -6,8 +6,13 @@ from unswayed.report.summary import summarise
 from unswayed.report.words import attack, confidence, headline, percent, reading, verdict
 
 
+def threat_of(kind):
+    threats = {threat.kind: threat for threat in (us.Row, us.AllPairs, us.Pairs, us.Bits)}
+    return {"kind": kind, "words": threats[kind].words.to_dict()} if kind in threats else {"kind": kind}
+
+
 def certify(counts, truth=None, kind="row", **about):
-    votes = us.Votes.from_counts(counts, us.Flip(beta=0.7), 99, provenance={"threat": {"kind": kind}})
+    votes = us.Votes.from_counts(counts, us.Flip(beta=0.7), 99, provenance={"threat": threat_of(kind)})
     return summarise(us.certify(votes), truth=truth, **about)
 
 
@@ -26,7 +31,7 @@ def test_headline_without_truth_counts_what_is_proven():
 
 
 def test_headline_when_nothing_is_proven():
-    assert headline(certify([SPLIT, SPLIT])).startswith("Nothing can be promised: the votes prove no label")
+    assert headline(certify([SPLIT, SPLIT])).startswith("Nothing can be promised: no label is proven")
     assert "against a single change" in headline(certify([[5_500, 4_500]] * 2))
     assert "right answer" in headline(certify([SURE, SURE], truth=[1, 1]))
 
@@ -44,7 +49,7 @@ def test_asymmetric_noise_speaks_of_deletions_where_only_they_are_proven():
         [SURE, SURE, SPLIT],
         us.AddDelete(p_add=0.00001, p_delete=0.4),
         99,
-        provenance={"threat": {"kind": "row"}},
+        provenance={"threat": threat_of("row")},
     )
     summary = summarise(us.certify(votes), truth=[0, 1, 0])
     assert summary.certs.size.tolist() == [0, 0, -1]
@@ -89,6 +94,14 @@ def test_each_threat_has_its_words(kind, word):
     assert word in attack(summary, 3)
     assert "3" in attack(summary, 3)
     assert "one" in attack(summary, 1)
+
+
+def test_unknown_threats_are_never_guessed():
+    summary = certify([SURE, SURE], kind="odd")
+    assert headline(summary).startswith(
+        "2 of 2 targets provably keep their answer: no attacker who changes up to "
+    )
+    assert "of its entries can change it" in headline(summary)
 
 
 def test_confidence_says_what_the_band_means():

@@ -94,6 +94,10 @@ class Chosen(Certified):
         """Those of the chosen level."""
         return self.certificates[int(self.choice[position])].grounds(position)
 
+    def tally(self, position: int) -> str:
+        """That of the chosen level."""
+        return self.certificates[int(self.choice[position])].tally(position)
+
     def terms(self) -> str:
         """The choice is frozen as well."""
         return f"{self.certificates[0].terms()} The level was chosen before any attack and stays."

@@ -124,6 +124,25 @@ class Polled(Certified):
             return 0
         return most_wrong(self.spent, self.together, len(self))
 
+    def overall(self) -> str:
+        """With `family` all hold at once; else most of them do."""
+        if self.spent >= 1:
+            return f"No certificate has any confidence: {self.caveat}."
+        level = confidence_in_words(self.spent)
+        if self.family:
+            return f"With confidence {level}, all {len(self):,} certificates hold at once."
+        weaker = f" ({self.caveat})" if self.caveat else ""
+        wrong, total = self.doubtful, len(self)
+        each = f"Each certificate holds with confidence {level}{weaker} by itself; with 95% confidence"
+        if wrong == 0:
+            return f"{each} all {total:,} of them hold at once."
+        return f"{each} at most {wrong:,} of the {total:,} {'is' if wrong == 1 else 'are'} wrong."
+
+    def tally(self, position: int) -> str:
+        """How many votes the first label won."""
+        won, drawn = int(self.votes.counts[position].max()), int(self.votes.samples[position])
+        return f"It won {won:,} of {drawn:,} votes."
+
     def how(self, position: int) -> str:
         """How many noisy copies of the target were drawn, and how."""
         return f"{int(self.votes.samples[position]):,} noisy copies ({self.noise.words()})"

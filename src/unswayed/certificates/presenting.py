@@ -47,6 +47,17 @@ def _sentences(*parts: str) -> str:
     return " ".join(filter(None, parts))
 
 
+def overall(certs: "Certified") -> str:
+    """How many of all certificates may be wrong."""
+    total, wrong = len(certs), certs.doubtful
+    if certs.confidence is None:
+        return f"All {total:,} certificates are proofs: no chance is involved, and all of them hold at once."
+    each = f"{certs.assurance()}; with 95% confidence"
+    if wrong == 0:
+        return f"{each} all {total:,} of them hold at once."
+    return f"{each} at most {wrong:,} of the {total:,} {'is' if wrong == 1 else 'are'} wrong."
+
+
 def frame(certs: "Certified") -> "pd.DataFrame":
     """One row per target: label, sizes, evidence."""
     import pandas as pd  # pandas costs half a second, and only tables need it

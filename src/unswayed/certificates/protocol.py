@@ -113,6 +113,18 @@ class Certified(ABC):
         """What this target's certificate (or its absence) rests on, in a sentence or two; may be empty."""
         return ""
 
+    def undone(self) -> str:
+        """What no covered attacker can do to an answer, as the end of a sentence."""
+        return "can change it"
+
+    def tally(self, position: int) -> str:
+        """What it rests on in a few words, for a page of many targets."""
+        return self.grounds(position)
+
+    def overall(self) -> str:
+        """How sure one may be of all certificates together, not of one."""
+        return presenting.overall(self)
+
     def terms(self) -> str:
         """What the promise takes as fixed, in a sentence."""
         return "Everything but the attackable entries is taken as fixed."

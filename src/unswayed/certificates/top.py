@@ -21,6 +21,9 @@ FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
 
+BOUNDS = ("strict", "anytime")  # those that are proved for several places at once
+
+
 @dataclass(frozen=True, eq=False)
 class TopCertificates(Polled):
     """For each target a label and a size: no change of at most so many entries moves it out of the k most probable.
@@ -60,6 +63,15 @@ class TopCertificates(Polled):
     def outcome(self, label: str) -> str:
         """No attack moves the label out."""
         return f"moves label {label} out of the smoothed classifier's {self.k} most probable answers"
+
+    def undone(self) -> str:
+        """It stays among the k."""
+        return f"can push it out of the {self.k} most probable"
+
+    def tally(self, position: int) -> str:
+        """How many votes the label won."""
+        won = int(self.votes.counts[position, self.asked[position]])
+        return f"It won {won:,} of {int(self.votes.samples[position]):,} votes."
 
     def grounds(self, position: int) -> str:
         """The votes for the label, and the bound they prove."""
@@ -149,7 +161,7 @@ def certify_top(
     >>> [int(certify_top(votes, k, label=0).size[0]) for k in (1, 2, 3)]
     [0, 1, 2]
     """
-    certifiable(votes, bounds, ("strict", "anytime"))
+    certifiable(votes, bounds, BOUNDS)
     check_level(alpha)
     _check_places(votes, k)
     asked = _labels(votes, label)

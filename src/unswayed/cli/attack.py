@@ -103,6 +103,7 @@ def attack(
 def attack_words(words: dict[str, Any], store: Path | None, **settings: Any) -> "tuple[Attacks, Record]":
     """Certify what the words ask for, then attack it."""
     from unswayed.attack import attack as attack_all
+    from unswayed.certificates import certify
     from unswayed.cli.plan import make_model, make_record, make_threat, run_plan
 
     plan = make_plan(words, store)
@@ -110,7 +111,8 @@ def attack_words(words: dict[str, Any], store: Path | None, **settings: Any) -> 
     net = make_model(plan)
     record = make_record(plan, _command(words, plan, settings), None)
     note(f"Polling {len(target)} targets, {plan.samples:,} samples each …")
-    certs = record.certify(run_plan(plan, target, net, record))
+    votes = run_plan(plan, target, net, record)
+    certs = certify(votes, alpha=plan.alpha, bounds=plan.bounds, family=plan.family)
     note(f"Attacking {int((~certs.abstained).sum())} certified targets …")
     return attack_all(net, target, certs, progress=_progress(len(target)), **settings), record
 

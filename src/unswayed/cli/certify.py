@@ -9,9 +9,10 @@ from unswayed.cli import options as opt
 from unswayed.cli.common import command_line, console, emit, note
 
 if TYPE_CHECKING:  # scipy and torch load when a command runs, not when it is asked for help
-    from unswayed.certificates import Certificates
+    from unswayed.certificates import Certified
     from unswayed.cli.plan import Plan
     from unswayed.cli.record import Record
+    from unswayed.report.summary import Summary
 
 app = typer.Typer(rich_markup_mode="rich", add_completion=False)
 
@@ -28,7 +29,9 @@ EXAMPLES = """
 
   unswayed certify --dataset cora --threat all-pairs --p-add 0.001 --p-delete 0.6 --nodes all
 
-  unswayed certify --dataset cora --until-size 5 --samples 50000
+  unswayed certify --dataset cora --until-size 5 --budget 60 --samples 50000
+
+  unswayed certify --dataset cora --top 2
 """
 
 
@@ -38,7 +41,7 @@ ASKED: dict[str, Any] = {
     "model": None, "weights": None, "recipe": "clean", "protocol": "transductive",
     "beta": None, "p_add": None, "p_delete": None, "samples": 10_000, "alpha": 0.001, "bounds": "strict",
     "family": False, "seed": 0, "device": "cpu", "engine": "auto", "runner": "serial", "address": None,
-    "batch_size": None, "floor": True, "until_size": None,
+    "batch_size": None, "floor": True, "until_size": None, "budget": None, "top": None,
 }  # fmt: skip
 WITHOUT_EFFECT = ("floor", "device", "engine", "runner", "address", "batch_size")
 
@@ -68,7 +71,9 @@ def certify(
     bounds: opt.Bounds = opt.BoundsKind.STRICT,
     family: opt.Family = False,
     want_size: opt.WantSize = None,
+    top: opt.Top = None,
     until_size: opt.UntilSize = None,
+    budget: opt.Budget = None,
     seed: opt.Seed = 0,
     store: opt.Store = None,
     device: opt.Device = "cpu",
@@ -88,7 +93,7 @@ def certify(
 
 def certify_words(
     words: dict[str, Any], *, want: int | None, store: Path | None
-) -> "tuple[Certificates, Record]":
+) -> "tuple[Certified, Record]":
     """Certify what these command-line words ask for."""
     from unswayed.cli.plan import make_floor, make_model, make_record, make_threat, run_plan
 
@@ -96,7 +101,7 @@ def certify_words(
     threat = make_threat(plan, plan.until_size if want is None else want)
     model = make_model(plan)
     record = make_record(plan, command_of(words, plan), make_floor(plan) if words["floor"] else None)
-    most = "" if plan.until_size is None else "at most "
+    most = "" if plan.until is None else "at most "
     note(f"Polling {len(threat)} targets, {most}{plan.samples:,} samples each …")
     votes = run_plan(plan, threat, model, record)
     return record.certify(votes), record
@@ -124,7 +129,7 @@ def make_plan(words: dict[str, Any], store: Path | None, purpose: str = "certify
         protocol=str(words["protocol"]),
         samples=words["samples"],
         alpha=words["alpha"],
-        bounds=_bounds(str(words["bounds"]), words["until_size"]),
+        bounds=_bounds(str(words["bounds"]), words["until_size"], words["budget"]),
         family=words["family"],
         seed=words["seed"],
         store=store,
@@ -134,18 +139,19 @@ def make_plan(words: dict[str, Any], store: Path | None, purpose: str = "certify
         batch_size=words["batch_size"],
         purpose=purpose,
         until_size=words["until_size"],
+        budget=words["budget"],
+        top=words["top"],
     )
 
 
-def _bounds(asked: str, until_size: int | None) -> str:
+def _bounds(asked: str, until_size: int | None, budget: float | None) -> str:
     from unswayed.errors import InputError
 
-    if until_size is None:
+    if until_size is None and budget is None:
         return asked
     if asked not in ("strict", "anytime"):  # strict is the default, so nobody asked for it
-        raise InputError(
-            f"--until-size looks at the votes again and again, which --bounds {asked} does not allow."
-        )
+        flag = "--budget" if until_size is None else "--until-size"
+        raise InputError(f"{flag} looks at the votes again and again, which --bounds {asked} does not allow.")
     return "anytime"
 
 
@@ -172,7 +178,7 @@ def command_of(words: dict[str, Any], plan: "Plan", command: str = "certify", *m
     return command_line(command, [*pairs, *more])
 
 
-def present(record: "Record", certs: "Certificates", *, report: Path | None, as_json: bool) -> None:
+def present(record: "Record", certs: "Certified", *, report: Path | None, as_json: bool) -> None:
     """Print what was proven, to people or to machines, and write the report where one is wanted."""
     from unswayed.report.terminal import print_summary
 
@@ -188,7 +194,7 @@ def present(record: "Record", certs: "Certificates", *, report: Path | None, as_
         place.print(f"The report is in {report}.", soft_wrap=True, markup=False)
 
 
-def save_report(record: "Record", certs: "Certificates", path: Path) -> None:
+def save_report(record: "Record", certs: "Certified", path: Path) -> None:
     """Write the HTML report of a recorded run."""
     from unswayed.files import write_atomically
     from unswayed.report.html import render
@@ -196,48 +202,34 @@ def save_report(record: "Record", certs: "Certificates", path: Path) -> None:
     write_atomically(path, render(record.summarise(certs), record.graph).encode())
 
 
-def document(record: "Record", certs: "Certificates", report: Path | None) -> dict[str, Any]:
-    """The whole result, JSON-ready."""
+def document(record: "Record", certs: "Certified", report: Path | None) -> dict[str, Any]:
+    """The whole result, JSON-ready: what the certificates say of themselves, and what the run knows besides."""
     summary = record.summarise(certs)
-    counts = certs.votes.counts
-    alone = (
-        {}
-        if summary.adds is None or summary.deletes is None
-        else {"adds": summary.adds, "deletes": summary.deletes}
-    )
+    told = summary.certs.to_json()
     rows = [
-        {
-            "target": record.names[place],
-            "label": int(certs.label[place]),
-            "truth": record.truth[place] if record.truth[place] >= 0 else None,
-            "size": int(certs.size[place]),
-            "p_top": float(certs.p_top[place]),
-            "p_rest": float(certs.p_rest[place]),
-            "votes": counts[place].tolist(),
-            "samples": int(certs.votes.samples[place]),
-            **{name: int(sizes[place]) for name, sizes in alone.items()},
-        }
-        for place in range(len(certs))
+        {**row, "truth": truth if truth >= 0 else None}
+        for row, truth in zip(told.pop("targets"), record.truth, strict=True)
     ]
-    curve = summary.curve
     named = "certified_accuracy" if summary.truth is not None else "share_certified"
     return {
         "command": record.command,
         "training": dict(record.training),
-        "noise": certs.noise.to_dict(),
-        "alpha": certs.alpha,
-        "bounds": certs.bounds,
-        "family": certs.family,
-        "ceiling": summary.ceiling,
+        **told,
         "floor": None if record.floor is None else {"name": record.floor_name, "accuracy": record.floor},
-        named: {str(size): float(share) for size, share in zip(curve.sizes, curve.share, strict=True)},
-        **{
-            f"{named}_{name}": {
-                str(size): float(summary.share(size, sizes)) for size in range(int(sizes.max()) + 1)
-            }
-            for name, sizes in alone.items()
-        },
-        "at_most_wrong_95": summary.doubtful,
+        named: _curve(summary, "any"),
+        f"{named}_adds": _curve(summary, "adds"),
+        f"{named}_deletes": _curve(summary, "deletes"),
         "targets": rows,
         "report": None if report is None else str(report),
+    }
+
+
+def _curve(summary: "Summary", change: str) -> dict[str, float]:
+    """The share at each size, up to the first that nobody withstands (or the widest that is drawn)."""
+    from unswayed.report.summary import WIDEST
+
+    last = summary.top if change == "any" else min(int(summary.certs.sizes(change).max()) + 1, WIDEST)
+    sizes = range(max(last, 0) + 1)
+    return {
+        str(size): share for size, share in zip(sizes, summary.share(sizes, change).tolist(), strict=True)
     }

@@ -1,6 +1,5 @@
 """`unswayed explain`: one target's certificate in words."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +14,7 @@ from unswayed.cli.common import console, emit
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from unswayed.report.explain import Explanation
+    from unswayed.certificates import Explanation
 
 app = typer.Typer(rich_markup_mode="rich", add_completion=False)
 
@@ -54,6 +53,7 @@ def explain(
     samples: opt.Samples = 10_000,
     alpha: opt.Alpha = 0.001,
     bounds: opt.Bounds = opt.BoundsKind.STRICT,
+    top: opt.Top = None,
     seed: opt.Seed = 0,
     device: opt.Device = "cpu",
     as_json: opt.Json = False,
@@ -62,7 +62,7 @@ def explain(
     words = words_of(locals(), nodes=node, floor=False)
     found = _stored(store, node, words) if store is not None else _fresh(words, node)
     if as_json:
-        emit({**asdict(found), "advice": found.advice, "wall": found.wall})
+        emit(found.to_json())
     else:
         _print(found, console())
 
@@ -102,32 +102,19 @@ def _print(found: "Explanation", place: "Console") -> None:
     place.print(Text(title, style="bold"))
     place.print(Text(found.statement))
     place.print()
-    place.print(_votes(found))
-    place.print()
-    if found.wall:
-        place.print(Text(found.wall))
-    place.print(Text(f"The ceiling: {found.samples:,} unanimous votes would prove K = {found.ceiling}."))
-    place.print(Text(found.advice))
+    if found.bars:
+        place.print(_bars(found))
+        place.print()
+    for sentence in found.sentences:
+        place.print(Text(sentence))
 
 
-def _votes(found: "Explanation") -> Table:
-    from unswayed.certificates import rounded_down, rounded_up  # imports scipy, which --help can do without
-
+def _bars(found: "Explanation") -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name, side in (
-        ("label", "left"),
-        ("votes", "right"),
-        ("share", "right"),
-        ("", "left"),
-        ("proven", "left"),
-    ):
-        table.add_column(name, justify=side)  # type: ignore[arg-type]
-    rows = [*found.votes[:6], *([("no answer", found.no_answer)] if found.no_answer else [])]
-    for place, (label, votes) in enumerate(rows):
-        share = votes / found.samples
-        bar = Text("█" * round(30 * share), style="blue" if place == 0 else "dim")
-        proven = (
-            f"at least {rounded_down(found.p_top)}" if place == 0 else f"at most {rounded_up(found.p_rest)}"
-        )
-        table.add_row(Text(label), f"{votes:,}", f"{share:.4f}", bar, proven)
+    name, value, note = found.titles
+    for title, side in ((name, "left"), (value, "right"), ("share", "right"), ("", "left"), (note, "left")):
+        table.add_column(title, justify=side)  # type: ignore[arg-type]
+    for place, bar in enumerate(found.bars):
+        drawn = Text("█" * round(30 * min(max(bar.share, 0.0), 1.0)), style="blue" if place == 0 else "dim")
+        table.add_row(Text(bar.name), Text(bar.value), f"{bar.share:.4f}", drawn, Text(bar.note))
     return table

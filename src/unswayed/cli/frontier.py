@@ -130,11 +130,8 @@ def _floats(words: str, flag: str) -> list[float]:
 
 
 def _noise_words(noise: "Noise") -> dict[str, Any]:
-    from unswayed.theory.noise import Flip
-
-    if isinstance(noise, Flip):
-        return {"beta": round(noise.beta, 9), "p_add": None, "p_delete": None}
-    return {"beta": None, "p_add": round(noise.p_add, 9), "p_delete": round(noise.p_delete, 9)}
+    given = {name: round(value, 9) for name, value in noise.options().items()}
+    return {"beta": None, "p_add": None, "p_delete": None, **given}
 
 
 def _sweep(
@@ -142,7 +139,6 @@ def _sweep(
 ) -> "tuple[list[Point], float | None, Plan, Prospect | None]":
     from dataclasses import replace
 
-    from unswayed.certificates import certify
     from unswayed.cli.inputs import Targets, read_threat
     from unswayed.cli.plan import make_floor, make_model, run_plan
     from unswayed.report.frontier import Point
@@ -160,7 +156,7 @@ def _sweep(
         setting = replace(plan, noise=noise)
         note(f"Trying {noise} on {len(threat)} validation targets …")
         votes = run_plan(setting, threat, model if once else make_model(setting), None)
-        certs = certify(votes, alpha=plan.alpha, bounds=plan.bounds)
+        certs = setting.certify(votes)
         points.append(Point.of(noise, certs, plan.targets.truth.numpy(), setting.ceiling(threat), split))
     return points, None if found is None else found[0], plan, ahead
 

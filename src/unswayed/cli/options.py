@@ -185,6 +185,22 @@ UntilSize = Annotated[
         rich_help_panel=NOISE,
     ),
 ]
+Budget = Annotated[
+    float | None,
+    typer.Option(
+        "--budget",
+        help="Stop sampling after this many seconds; what was counted is kept and certified with anytime bounds.",
+        rich_help_panel=NOISE,
+    ),
+]
+Top = Annotated[
+    int | None,
+    typer.Option(
+        "--top",
+        help="Ask instead how large an attack leaves the most voted label among the so many most probable.",
+        rich_help_panel=NOISE,
+    ),
+]
 Seed = Annotated[int, typer.Option(help="Seed of split, training and noise.", rich_help_panel=COMPUTE)]
 Store = Annotated[
     Path | None,

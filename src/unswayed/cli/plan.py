@@ -11,19 +11,20 @@ from typing import Any
 
 import numpy as np
 
+from unswayed.certificates import Certified
+from unswayed.certificates.top import BOUNDS as TOP_BOUNDS
 from unswayed.cli.common import note, warn, working
 from unswayed.cli.inputs import Targets, load_factory, load_weights, read_threat
-from unswayed.cli.record import WEIGHTS, Record, Sketch, read_record, write_record
+from unswayed.cli.record import WEIGHTS, Record, Sketch, certify_as, read_record, write_record
 from unswayed.datasets import Dataset, Split
 from unswayed.errors import InputError, StoreError, UnswayedError
 from unswayed.polling import MAX_SAMPLES, poll
-from unswayed.report.summary import FURTHEST
 from unswayed.runners import Runner
 from unswayed.sampling.threat import Threat
-from unswayed.sampling.until import Target
+from unswayed.sampling.until import Budget, Rule, UntilSize
 from unswayed.store import SETTINGS
-from unswayed.theory import ceiling
-from unswayed.theory.noise import AddDelete, Flip, Noise
+from unswayed.theory.bounds import check_level
+from unswayed.theory.noise import Noise
 from unswayed.votes import Votes
 
 
@@ -52,27 +53,41 @@ class Plan:
     batch_size: int | None
     purpose: str = "certify"
     until_size: int | None = None
+    budget: float | None = None
+    top: int | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.samples <= MAX_SAMPLES:
             raise InputError(f"--samples must lie between 1 and {MAX_SAMPLES:,}, not {self.samples}.")
-        if not 0 < self.alpha < 1:
-            raise InputError(f"--alpha must lie strictly between 0 and 1, not {self.alpha}.")
+        check_level(self.alpha)
         if self.batch_size is not None and self.batch_size < 1:
             raise InputError(f"--batch-size must be 1 or more, not {self.batch_size}.")
         if self.until_size is not None and self.until_size < 0:
             raise InputError(f"--until-size must be 0 or more, not {self.until_size}.")
+        if self.budget is not None and not self.budget > 0:
+            raise InputError(f"--budget must be a number of seconds above 0, not {self.budget}.")
+        if self.top is not None:
+            self._check_top(self.top)
         if self.store is not None and self.store.exists() and not self.store.is_dir():
             raise InputError(f"--store must be a folder, and {self.store} is a file.")
 
+    def _check_top(self, top: int) -> None:
+        if not 1 <= top < self.dataset.num_classes:
+            raise InputError(
+                f"--top must be a whole number from 1 to {self.dataset.num_classes - 1}, one less than the labels, not {top}."
+            )
+        if self.bounds not in TOP_BOUNDS:
+            raise InputError(f"--top needs --bounds {' or '.join(TOP_BOUNDS)}, not {self.bounds}.")
+        if self.until_size is not None:
+            raise InputError("--until-size is about the label that comes first; use --budget with --top.")
+
     @property
-    def until(self) -> Target | None:
-        """When to stop asking about a target early; None for never."""
-        if self.until_size is None:
-            return None
-        return Target(
-            self.until_size, self.alpha / max(len(self.targets.names), 1) if self.family else self.alpha
-        )
+    def until(self) -> Rule | None:
+        """When to stop asking early; None for never."""
+        alpha = self.alpha / max(len(self.targets.names), 1) if self.family else self.alpha
+        size = None if self.until_size is None else UntilSize(self.until_size, alpha)
+        time = None if self.budget is None else Budget(self.budget)
+        return size | time if size is not None and time is not None else size or time
 
     @property
     def built_in(self) -> bool:
@@ -93,15 +108,18 @@ class Plan:
             "training noise": self.noise.to_dict() if ours and self.recipe != "clean" else None,
         }
 
-    def ceiling(self, threat: Threat, kind: str | None = None) -> int:
-        """The largest K that unanimous votes could prove, or the most "additions" or "deletions" alone."""
+    def certify(self, votes: Votes) -> Certified:
+        """What these votes prove, as this plan asks."""
+        return certify_as(votes, self.top, alpha=self.alpha, bounds=self.bounds, family=self.family)
+
+    def ceiling(self, threat: Threat, change: str = "any") -> int:
+        """The largest K that unanimous votes could prove, of any changes or of "adds" or "deletes" alone."""
+        kinds = np.unique(np.stack([threat.entries, threat.ones]), axis=1)
+        unanimous = [[self.samples] + [0] * (self.dataset.num_classes - 1)] * kinds.shape[1]
+        votes = Votes.from_counts(unanimous, self.noise, kinds[0], ones=kinds[1])
         alpha = self.alpha / len(threat) if self.family else self.alpha
-        cap, ones = threat.entries, threat.ones
-        if kind is not None:
-            cap = cap.clip(max=FURTHEST)
-            ones = cap if kind == "deletions" else 0 * cap
-        classes = self.dataset.num_classes
-        return ceiling(self.noise, self.samples, alpha, classes, self.bounds, cap=cap, ones=ones)
+        best = replace(self, alpha=alpha, family=False).certify(votes)
+        return int(best.sizes(change).max())
 
 
 def make_threat(plan: Plan, want: int | None) -> Threat:
@@ -113,7 +131,7 @@ def make_threat(plan: Plan, want: int | None) -> Threat:
         more = next(
             (d for d in _more(plan.samples) if replace(plan, samples=d).ceiling(threat) >= want), None
         )
-        more_noise = "more noise" + (" (a beta nearer to 0.5)" if isinstance(plan.noise, Flip) else "")
+        more_noise = "more noise" + (" (a beta nearer to 0.5)" if plan.noise.symmetric else "")
         if want > cap:
             cure = f"a target has only {cap} entries"
         elif more is None:
@@ -131,11 +149,10 @@ def make_threat(plan: Plan, want: int | None) -> Threat:
 
 def _one_sided(plan: Plan, threat: Threat) -> str:
     """For asymmetric noise, how far each kind of change can be proven harmless by itself."""
-    if not isinstance(plan.noise, AddDelete):
+    if plan.noise.symmetric:
         return ""
-    told = ((kind, plan.ceiling(threat, kind)) for kind in ("additions", "deletions"))
-    sizes = (f"{kind} alone {size}{' or more' if size == FURTHEST else ''}" for kind, size in told)
-    return f" ({', '.join(sizes)})"
+    adds, deletes = (plan.ceiling(threat, change) for change in ("adds", "deletes"))
+    return f" (additions alone {adds}, deletions alone {deletes})"
 
 
 def _more(samples: int) -> list[int]:
@@ -245,6 +262,7 @@ def make_record(plan: Plan, command: str, floor: tuple[float, str] | None) -> Re
         alpha=plan.alpha,
         bounds=plan.bounds,
         family=plan.family,
+        top=plan.top,
         names=plan.targets.names,
         truth=tuple(plan.targets.truth.tolist()),
         class_names=data.class_names,

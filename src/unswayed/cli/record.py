@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unswayed.certificates import Certificates, certify
+from unswayed.certificates import Certified, certify, certify_top
 from unswayed.errors import InputError, StoreError, WorldError
 from unswayed.files import write_atomically
 from unswayed.report.summary import Summary, summarise
@@ -48,13 +48,14 @@ class Record:
     floor: float | None = None
     floor_name: str | None = None
     finished: bool = False
+    top: int | None = None
     graph: Sketch | tuple[Sketch, ...] | None = field(default=None, compare=False)
 
-    def certify(self, votes: Votes) -> Certificates:
+    def certify(self, votes: Votes) -> Certified:
         """The certificates of these votes at the recorded confidence."""
-        return certify(votes, alpha=self.alpha, bounds=self.bounds, family=self.family)
+        return certify_as(votes, self.top, alpha=self.alpha, bounds=self.bounds, family=self.family)
 
-    def summarise(self, certs: Certificates) -> Summary:
+    def summarise(self, certs: Certified) -> Summary:
         """The facts of a report; a label of −1 means unknown, and where all are unknown there is no truth."""
         if len(self.names) != len(certs):
             raise StoreError(f"The record names {len(self.names)} targets but the votes have {len(certs)}.")
@@ -72,6 +73,11 @@ class Record:
             class_names=self.class_names,
             settings={name.capitalize(): value for name, value in self.training.items() if value is not None},
         )
+
+
+def certify_as(votes: Votes, top: int | None, **level: Any) -> Certified:
+    """The usual certificates, or with `top` those of staying among the so many most probable."""
+    return certify(votes, **level) if top is None else certify_top(votes, top, **level)
 
 
 @dataclass(frozen=True)
@@ -105,6 +111,7 @@ def read_record(folder: str | os.PathLike[str]) -> Record | None:
         words = json.loads(path.read_bytes())
         if words.pop("format") != FORMAT:
             raise StoreError(f"{path} was written by another version; certify again into a new folder.")
+        words.setdefault("top", None)  # runs from before it could be asked for
         for name in ("names", "truth", "class_names"):
             words[name] = tuple(words[name]) if words[name] is not None else None
         if not _well_formed(words):
@@ -121,7 +128,7 @@ def read_record(folder: str | os.PathLike[str]) -> Record | None:
 KINDS = {
     "title": str, "command": str, "training": dict, "samples": int, "alpha": float, "bounds": str, "family": bool,
     "names": tuple, "truth": tuple, "class_names": tuple | None, "floor": float | None, "floor_name": str | None,
-    "finished": bool,
+    "finished": bool, "top": int | None,
 }  # fmt: skip
 
 

@@ -150,7 +150,7 @@ def _count_axis(tall: int) -> list[str]:
 
 
 def heat_map(summary: Summary) -> str:
-    """For asymmetric noise: the share proven against each number of additions and deletions. "" for other noise."""
+    """The share proven against each number of additions and deletions; "" where the two kinds do not differ."""
     shares = _grid_shares(summary)
     if shares is None:
         return ""

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unswayed.certificates import Certificates
-from unswayed.theory.noise import Flip, Noise
+from unswayed.certificates import Certified
+from unswayed.theory.noise import Noise
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Point:
     def of(
         cls,
         noise: Noise,
-        certs: Certificates,
+        certs: Certified,
         truth: npt.NDArray[np.int64],
         ceiling: int,
         split: tuple[int, int] | None = None,
@@ -48,9 +48,7 @@ class Point:
         return self.accuracy[size] if size < len(self.accuracy) else 0.0
 
     def __str__(self) -> str:
-        if isinstance(self.noise, Flip):
-            return f"beta {self.noise.beta:.6g}"
-        return f"p_add {self.noise.p_add:.6g}, p_delete {self.noise.p_delete:.6g}"
+        return self.noise.brief
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""

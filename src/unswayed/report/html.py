@@ -5,26 +5,25 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from html import escape
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from unswayed._version import __version__
-from unswayed.certificates import Certificates, confidence_in_words
+from unswayed.certificates import Certified
 from unswayed.files import write_atomically
 from unswayed.report import charts
 from unswayed.report.neighbourhood import pictures
-from unswayed.report.summary import FURTHEST, Summary, noise_in_words, summarise
+from unswayed.report.summary import Summary, median, summarise
 from unswayed.report.words import attack, confidence, headline, percent, reading, verdict
 
 
-def write_report(
-    path: str | os.PathLike[str], certs: Certificates, *, data: Any = None, **about: Any
-) -> Path:
+def write_report(path: str | os.PathLike[str], certs: Certified, *, data: Any = None, **about: Any) -> Path:
     """Write the report of `certs` to one HTML file that needs nothing else, and return its path.
 
     Keywords, all optional: `data` (the graph, or list of graphs: adds pictures and degrees), `truth` (true labels),
@@ -81,39 +80,45 @@ def _json(value: Any) -> str:
 def facts(summary: Summary, data: Any) -> dict[str, Any]:
     """What the page's script works on: one list per column of the table, the weakest target first."""
     certs, order = summary.certs, summary.order
-    votes = certs.votes
-    label = [int(label) for label in certs.label[order]]
     columns: dict[str, Any] = {
         "id": certs.targets[order].tolist(),
-        "name": [summary.target_name(int(place)) for place in order] if summary.names else None,
-        "label": label,
+        "name": list(certs.about.take(order).target_names) or None,
+        "label": certs.label[order].tolist(),
         "truth": None if summary.truth is None else summary.truth[order].tolist(),
         "size": certs.size[order].tolist(),
-        # shown digits are rounded against the certificate, like everything else
-        "top": (np.floor(certs.p_top[order] * 1e6) / 1e6).tolist(),
-        "rest": (np.ceil(certs.p_rest[order] * 1e6) / 1e6).tolist(),
+        "adds": summary.adds[order].tolist(),
+        "deletes": summary.deletes[order].tolist(),
         "degree": None if summary.degree is None else summary.degree[order].tolist(),
-        # how far additions alone, and deletions alone, are proven
-        "adds": None if summary.adds is None else summary.adds[order].tolist(),
-        "deletes": None if summary.deletes is None else summary.deletes[order].tolist(),
         "attacked": None if summary.attacked is None else summary.attacked[order].tolist(),
-        "won": votes.counts.max(axis=1)[order].tolist(),
-        "samples": votes.samples[order].tolist(),
-        "entries": votes.entries[order].tolist(),
+        "entries": certs.about.entries[order].tolist(),
+        "tally": [certs.tally(int(place)) for place in order],
     }
-    classes = [summary.label_name(place) for place in range(votes.classes)]
     return {
         "unit": summary.unit,
         "attack": attack(summary, "{k}"),
         "attackOne": attack(summary, 1),
-        "confidence": confidence_in_words(certs.alpha),
-        "family": certs.family,
+        "assurance": certs.assurance(),
+        "outcome": certs.outcome("{label}"),
         "degreeName": "degree" if summary.unit == "node" else "edges",
-        "furthest": FURTHEST,
-        "classes": classes,
+        "classes": [summary.label_name(place) for place in range(certs.about.classes)],
         "columns": columns,
+        "evidence": _evidence(certs, order),
         "picture": pictures(data, certs.targets[order]) if not _is_list(data) else _listed(data, summary),
     }
+
+
+def _evidence(certs: Certified, order: npt.NDArray[np.int64]) -> list[dict[str, Any]]:
+    """The family's own columns; shown digits are rounded against the certificate, like everything else."""
+    shown = [column for column in certs.evidence() if column.title and column.values.ndim == 1]
+    return [
+        {
+            "name": column.name,
+            "title": column.title,
+            "digits": 4 if np.issubdtype(column.values.dtype, np.floating) else 0,
+            "values": column.rounded(4)[order].tolist(),
+        }
+        for column in shown
+    ]
 
 
 def _is_list(data: Any) -> bool:
@@ -130,29 +135,13 @@ def _listed(graphs: Any, summary: Summary) -> dict[str, Any] | None:
 
 def settings(summary: Summary) -> dict[str, str]:
     """Everything that decides the result, by name."""
-    certs, votes = summary.certs, summary.certs.votes
-    drawn = votes.samples
-    span = f"{drawn.min():,}" if drawn.min() == drawn.max() else f"{drawn.min():,} to {drawn.max():,}"
-    scope = "all targets together" if certs.family else "each target by itself"
-    found = {
-        "Targets": f"{len(certs):,} {summary.unit}s, {votes.classes} classes",
-        "Noise": noise_in_words(certs.noise),
-        "Samples for each target": span,
-        "Confidence": f"{confidence_in_words(certs.alpha)}, for {scope}",
-        "Bounds": certs.bounds,
-        "Ceiling": f"K can reach at most {summary.ceiling} with these settings",
+    certs = summary.certs
+    return {
+        "Targets": f"{len(certs):,} {summary.unit}s, {certs.about.classes} classes",
+        **certs.settings(),
+        **summary.settings,
+        "Made by": f"unswayed {__version__}",
     }
-    found.update(summary.settings)
-    for name, value in votes.provenance.items():
-        found.setdefault(f"Provenance: {name}", _in_words(value))
-    found["Made by"] = f"unswayed {__version__}"
-    return found
-
-
-def _in_words(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_in_words(part)}" for name, part in value.items())
-    return json.dumps(value) if isinstance(value, list) else str(value)
 
 
 def _definitions(items: Iterable[tuple[str, str]]) -> str:
@@ -168,12 +157,19 @@ def _tiles(summary: Summary) -> str:
             str(summary.median) if summary.median >= 0 else "–",
             f"median K: half of the {summary.unit}s reach it",
         ),
+        (_alone(summary), "median K of additions alone, and of deletions alone"),
         (f"{silent:,} of {total:,}", "abstain: nothing is promised"),
-        (str(summary.ceiling), "ceiling: the largest K these settings can prove"),
     ]
+    if summary.ceiling is not None:
+        tiles.append((str(summary.ceiling), "ceiling: the largest K these settings can prove"))
     if summary.floor is not None:
         tiles.insert(1, (percent(summary.floor), f"floor: {summary.floor_name}, ignores the structure"))
     return "".join(f"<li><b>{escape(value)}</b><span>{escape(text)}</span></li>" for value, text in tiles)
+
+
+def _alone(summary: Summary) -> str:
+    middles = (median(sizes) for sizes in (summary.adds, summary.deletes))
+    return " and ".join(str(size) if size >= 0 else "–" for size in middles)
 
 
 def _key(summary: Summary) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from unswayed.certificates import Certificates
+from unswayed.certificates import Certified
 from unswayed.errors import InputError
 from unswayed.report.summary import Summary, summarise
 
@@ -46,7 +46,7 @@ def plot_accuracy(
 
 
 def plot_certificates(
-    certs: Any,
+    certs: Certified,
     truth: npt.ArrayLike | None = None,
     *,
     floor: float | None = None,
@@ -72,7 +72,7 @@ def _points(curve: Any, at: Sequence[int] | None) -> tuple[npt.NDArray[np.int64]
         pairs = sorted((int(size), float(share)) for size, share in curve.items())
         return np.array([size for size, _ in pairs]), np.array([share for _, share in pairs])
     certs, truth = curve if isinstance(curve, tuple) else (curve, None)
-    if not isinstance(certs, Certificates):
+    if not isinstance(certs, Certified):
         raise InputError(
             f"A curve must be certificates, (certificates, truth) or a mapping, not {type(certs).__name__}."
         )

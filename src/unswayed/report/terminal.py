@@ -4,7 +4,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from unswayed.report.summary import Summary, nice_sizes, round_step
+from unswayed.report.summary import WIDEST, Summary, nice_sizes, round_step
 from unswayed.report.words import confidence, headline, percent, verdict
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
@@ -33,8 +33,8 @@ def _plain_table(title: str | None = None) -> Table:
 
 def accuracy_table(summary: Summary) -> Table:
     """Certified accuracy at a few sizes above the floor at the same sizes, and the difference."""
-    alone = {"additions alone": summary.adds, "deletions alone": summary.deletes}
-    far = [int(sizes.max()) + 1 for sizes in alone.values() if sizes is not None]
+    alone = {"adds": summary.adds, "deletes": summary.deletes} if summary.apart else {}
+    far = [min(int(sizes.max()) + 1, WIDEST) for sizes in alone.values()]
     sizes = nice_sizes(max([summary.top, *far]), 8)
     what = "certified accuracy" if summary.truth is not None else "share certified"
     table = _plain_table()
@@ -43,9 +43,8 @@ def accuracy_table(summary: Summary) -> Table:
         table.add_column(str(size), justify="right")
     shares = summary.share(sizes).tolist()
     table.add_row(what, *[f"{share:.2f}" for share in shares], style="bold")
-    for name, of in alone.items():
-        if of is not None:
-            table.add_row(name, *[f"{share:.2f}" for share in summary.share(sizes, of).tolist()])
+    for change, name in (("adds", "additions alone"), ("deletes", "deletions alone")):
+        table.add_row(name, *[f"{share:.2f}" for share in summary.share(sizes, change).tolist()])
     if summary.attack_curve is not None:
         table.add_row(
             "unbroken by attack", *[f"{summary.attack_curve[min(size, summary.top)]:.2f}" for size in sizes]
@@ -98,23 +97,18 @@ def weakest_table(summary: Summary, most: int) -> Table:
     """The targets that an attacker would try first."""
     certs = summary.certs
     table = _plain_table(title=f"The weakest {summary.unit}s")
-    for name in (
-        summary.unit,
-        "label",
-        *(["truth"] if summary.truth is not None else []),
-        "K",
-        "p top",
-        "p rest",
-    ):
+    shown = [column for column in certs.evidence() if column.title and column.values.ndim == 1]
+    truth = ["truth"] if summary.truth is not None else []
+    for name in (summary.unit, "label", *truth, "K", "adds", "deletes", *(column.title for column in shown)):
         table.add_column(name, justify="left" if name in ("label", "truth") else "right")
     for place in summary.order[:most].tolist():
-        truth = [] if summary.truth is None else [Text(summary.label_name(int(summary.truth[place])))]
+        known = [] if summary.truth is None else [Text(summary.label_name(int(summary.truth[place])))]
+        sizes = (int(of[place]) for of in (certs.size, summary.adds, summary.deletes))
         table.add_row(
             Text(summary.target_name(place)),
             Text(summary.label_name(int(certs.label[place]))),
-            *truth,
-            str(certs.size[place]) if certs.size[place] >= 0 else "-",
-            f"{certs.p_top[place]:.4f}",
-            f"{certs.p_rest[place]:.4f}",
+            *known,
+            *(str(size) if size >= 0 else "-" for size in sizes),
+            *(column.shown(place) for column in shown),
         )
     return table

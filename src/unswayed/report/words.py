@@ -1,10 +1,8 @@
 """The sentences of a report: what the certificates mean, for somebody who has never heard of one."""
 
 import numpy as np
-import numpy.typing as npt
 
-from unswayed.certificates import confidence_in_words
-from unswayed.report.summary import WORDS, Summary, noise_in_words
+from unswayed.report.summary import Summary
 
 
 def plural(number: int, noun: str) -> str:
@@ -25,41 +23,39 @@ def percent(share: float) -> str:
     return f"{int(share * 1000) / 10:.1f}%" if 0.99 < share < 1 else f"{round(100 * share)}%"
 
 
-def attack(summary: Summary, size: int | str) -> str:
+def attack(summary: Summary, size: int | str, change: str = "any") -> str:
     """An attack of up to `size` changes, in words."""
-    _, one, many = WORDS[summary.threat]
-    return one if size == 1 else many.format(k=size)
+    told = summary.words.attack(size, change)
+    return told if change == "any" else f"only {told}"
 
 
-def aim(summary: Summary) -> tuple[npt.NDArray[np.int64], int, str]:
-    """What a headline speaks of: each target's size, the size that half of the good ones withstand (at least 1), the attack.
+def aim(summary: Summary) -> tuple[str, int, str]:
+    """What a headline speaks of: the kind of change, the size that half of the good ones withstand (at least 1), the attack.
 
-    The size is K; but where asymmetric noise proves K = 0 everywhere, it is of deletions or additions alone.
+    The size is K; but where K is 0 everywhere, it is of deletions or additions alone.
     """
-    options = [(summary.certs.size, "adds or deletes")]
-    if summary.adds is not None and summary.deletes is not None and summary.threat in ("row", "all-pairs"):
-        options += [(summary.deletes, "only deletes"), (summary.adds, "only adds")]
-    sizes, verb = next((each for each in options if (each[0][summary.right] > 0).any()), options[0])
-    good = np.sort(sizes[summary.right])
+    sizes = {"any": summary.certs.size}
+    if summary.apart:
+        sizes |= {"deletes": summary.deletes, "adds": summary.adds}
+    change = next((kind for kind, of in sizes.items() if (of[summary.right] > 0).any()), "any")
+    good = np.sort(sizes[change][summary.right])
     size = max(int(good[len(good) // 2]) if good.size else 1, 1)
-    return sizes, size, attack(summary, size).replace("adds or deletes", verb)
+    return change, size, attack(summary, size, change)
 
 
 def headline(summary: Summary) -> str:
     """The one sentence a manager takes away: how many decisions are proven (and, where known, right), against what."""
-    total, (sizes, size, who) = len(summary.certs), aim(summary)
-    proven = round(float(summary.share(size, sizes)) * total)
+    total, (change, size, who) = len(summary.certs), aim(summary)
+    proven = round(float(summary.share(size, change)) * total)
     answer = "answer" if summary.truth is None else "right answer"
     if proven:
         keep = f"keeps its {answer}" if proven == 1 else f"keep their {answer}"
         return (
             f"{proven:,} of {plural(total, summary.unit)} provably {keep}: "
-            f"no attacker who {who} can change it."
+            f"no attacker who {who} {summary.certs.undone()}."
         )
     if summary.certs.abstained.all():
-        return (
-            f"Nothing can be promised: the votes prove no label for any of the {plural(total, summary.unit)}."
-        )
+        return f"Nothing can be promised: no label is proven for any of the {plural(total, summary.unit)}."
     return f"Nothing can be promised yet: for none of the {plural(total, summary.unit)} is a {answer} proven against a single change."
 
 
@@ -69,12 +65,12 @@ def verdict(summary: Summary) -> str:
 
 
 def _others(summary: Summary) -> str:
-    certs, (sizes, size, _) = summary.certs, aim(summary)
+    certs, (change, size, _) = summary.certs, aim(summary)
     if summary.truth is None:
         return (
             "The true labels were not given, so this says nothing about how many of these answers are right."
         )
-    strong = sizes >= size
+    strong = certs.sizes(change) >= size
     rest = len(certs) - int((strong & summary.right).sum())
     parts = [
         (int((strong & ~summary.right).sum()), "as well proven but wrong"),
@@ -118,78 +114,33 @@ def _floor(summary: Summary) -> str:
 
 def confidence(summary: Summary) -> str:
     """How sure one may be of the whole curve, not of one certificate."""
-    certs, total = summary.certs, len(summary.certs)
-    level = confidence_in_words(certs.alpha)
-    if certs.family:
-        return f"With confidence {level}, all {total:,} certificates hold at once."
-    each = f"Each certificate holds with confidence {level} by itself; with 95% confidence"
-    wrong = summary.doubtful
-    if wrong == 0:
-        return f"{each} all {total:,} of them hold at once."
-    return f"{each} at most {wrong:,} of the {total:,} {'is' if wrong == 1 else 'are'} wrong."
+    return summary.certs.overall()
 
 
 def reading(summary: Summary) -> list[tuple[str, str]]:
-    """Terms of the report and what they mean, in the order in which a reader meets them."""
-    certs, unit = summary.certs, summary.unit
+    """Terms of the report and what they mean: those of the kind of certificate, then those of every report."""
     items = [
+        *summary.certs.reading(),
         (
-            "What was asked",
-            f"Each {unit} was shown to the model many times with random noise on its structure "
-            f"({noise_in_words(certs.noise)}). The label that wins this vote is the smoothed model's answer.",
-        ),
-        (
-            "K, the certified size",
-            f"No attacker who {attack(summary, 'K')} can change the winning label. This is a proof from "
-            "the votes, not the outcome of attacks that were tried; attacks nobody has thought of are covered.",
-        ),
-        (
-            "Abstains",
-            "The votes were too close to prove any winner. No label is given and nothing is promised.",
-        ),
-        (
-            "p top and p rest",
-            "The winner's true share of the vote is at least p top, any other label's at most p rest. "
-            "The further apart, the larger K.",
+            "Adds and deletes",
+            "K counts additions and deletions together; these columns say how many additions alone, or deletions alone, "
+            "are proven harmless.",
         ),
         (
             "Certified accuracy at k",
-            f"The share of {unit}s whose label is right and whose K is at least k.",
+            f"The share of {summary.unit}s whose label is right and whose K is at least k.",
         ),
         (
             "Floor",
             "The accuracy of the best model that ignores the structure. No structural attack can touch it, so a curve "
             "below the floor means that ignoring the structure would have been safer.",
         ),
-        (
-            "Ceiling",
-            f"Even if every vote agreed, this many samples at this confidence and noise could prove no more than "
-            f"K = {summary.ceiling}. More samples, or more noise, raise it.",
-        ),
         ("Confidence", confidence(summary)),
-        (
-            "What is not promised",
-            "The weights and everything but the attackable entries are taken as fixed: changes of features, of the "
-            "training data or of other parts of the graph are not covered. The promise is about the smoothed model, so "
-            "the smoothed model must be the one that is deployed.",
-        ),
     ]
-    if summary.grid is not None:
-        items.insert(
-            2,
-            (
-                "Adds and deletes",
-                "This noise treats additions and deletions differently. K counts both kinds together; these columns say how "
-                "many additions alone, or deletions alone, are proven harmless.",
-            ),
-        )
     if summary.attacked is not None:
-        items.insert(
-            6,
-            (
-                "Attack found",
-                "The smallest attack that was found to change the answer. The truth lies between K and it: sizes up to K "
-                "are proven safe, sizes from this one on are proven unsafe.",
-            ),
-        )
+        items.append((
+            "Attack found",
+            "The smallest attack that was found to change the answer. The truth lies between K and it: sizes up to K "
+            "are proven safe, sizes from this one on are proven unsafe.",
+        ))  # fmt: skip
     return items

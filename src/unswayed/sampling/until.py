@@ -14,6 +14,7 @@ import numpy.typing as npt
 from unswayed.certificates import certify
 from unswayed.errors import InputError
 from unswayed.theory.binomial import lower_limit, upper_limit
+from unswayed.theory.bounds import check_level
 from unswayed.theory.size import certified_size
 from unswayed.votes import Votes
 
@@ -105,15 +106,15 @@ class Budget(Rule):
 
 
 @dataclass(frozen=True)
-class Target(Rule):
+class UntilSize(Rule):
     """Stop asking about a target once its certified size is at least `size`, or can no longer become that.
 
     `alpha` is the level the votes will be certified at with bounds="anytime". A size is out of reach when even unanimous
     answers in all remaining samples would not prove it, or when the votes already show, at the same level over all looks,
     that the label is not probable enough. Stopping there costs nothing but the chance of a larger size.
 
-    >>> Target(size=10)
-    Target(size=10, alpha=0.001)
+    >>> UntilSize(size=10)
+    UntilSize(size=10, alpha=0.001)
     """
 
     size: int
@@ -122,8 +123,7 @@ class Target(Rule):
     def __post_init__(self) -> None:
         if isinstance(self.size, bool) or not isinstance(self.size, int | np.integer) or self.size < 0:
             raise InputError(f"size must be a whole number from 0 up, not {self.size!r}.")
-        if isinstance(self.alpha, bool) or not isinstance(self.alpha, float) or not 0 < self.alpha < 1:
-            raise InputError(f"alpha must lie strictly between 0 and 1, not {self.alpha!r}.")
+        check_level(self.alpha)
 
     def settled(self, votes: Votes, samples: int) -> BoolArray:
         """Reached, or out of reach."""
@@ -163,6 +163,9 @@ class Target(Rule):
             ones=None if votes.ones is None else votes.ones[index],
         )
         return certify(best, alpha=self.alpha, bounds="anytime").size
+
+
+Target = UntilSize  # its old name
 
 
 def join(votes: Votes | None, fresh: Votes) -> Votes:

@@ -19,6 +19,8 @@ from unswayed.theory.noise import Noise
 from unswayed.theory.ranking import leads
 from unswayed.theory.size import certified_size
 
+LEAST_ALPHA = 1e-300  # below it, limits would be lost to underflow
+MOST_ALPHA = 0.5  # from here on "the most voted label wins" would be a coin toss
 METHODS = ("strict", "paper", "tight", "anytime")
 
 
@@ -58,8 +60,12 @@ def _checked(counts: ArrayLike, samples: ArrayLike) -> tuple[Ints, Ints]:
 
 def check_level(alpha: float, family_size: int = 1) -> None:
     """Refuse levels that no limit can be computed at."""
-    if isinstance(alpha, bool) or not isinstance(alpha, int | float | np.floating) or not 1e-300 <= alpha < 1:
-        raise InputError(f"alpha must lie strictly between 0 and 1 (and not below 1e-300), not {alpha!r}.")
+    number = isinstance(alpha, int | float | np.floating) and not isinstance(alpha, bool)
+    if not number or not LEAST_ALPHA <= alpha < MOST_ALPHA:
+        raise InputError(
+            f"alpha must be above 0 (at least {LEAST_ALPHA:g}) and below {MOST_ALPHA:g}, not {alpha!r}: a certificate "
+            "that is as likely wrong as right says nothing."
+        )
     if isinstance(family_size, bool) or not isinstance(family_size, int | np.integer) or family_size < 1:
         raise InputError(f"family_size must be a whole number, 1 or more, not {family_size!r}.")
 

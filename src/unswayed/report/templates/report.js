@@ -13,7 +13,7 @@
     return node;
   };
 
-  const far = n => n < 0 ? "–" : n >= facts.furthest ? `${n}+` : String(n);
+  const far = n => n < 0 ? "–" : String(n);
   const columns = [
     {key: "id", title: facts.unit, text: name, words: !!data.name, value: i => data.name ? data.name[i] : data.id[i]},
     {key: "label", title: "label", text: i => label(data.label[i]), words: true, value: i => data.label[i]},
@@ -23,10 +23,10 @@
     {key: "deletes", title: "deletes", text: i => far(data.deletes[i]), value: i => data.deletes[i]},
     {key: "attacked", title: "attack found", text: i => data.attacked[i] < 0 ? "none" : String(data.attacked[i]),
      value: i => data.attacked[i] < 0 ? Infinity : data.attacked[i]},
-    {key: "top", title: "p top", text: i => data.top[i].toFixed(4), value: i => data.top[i]},
-    {key: "rest", title: "p rest", text: i => data.rest[i].toFixed(4), value: i => data.rest[i]},
+    ...facts.evidence.map(more => ({title: more.title, value: i => more.values[i],
+      text: i => more.digits ? more.values[i].toFixed(more.digits) : String(more.values[i])})),
     {key: "degree", title: facts.degreeName, text: i => String(data.degree[i]), value: i => data.degree[i]},
-  ].filter(column => data[column.key]);
+  ].filter(column => !column.key || data[column.key]);
 
   const right = i => data.truth && data.label[i] >= 0 && data.label[i] === data.truth[i];
   const filters = [
@@ -123,22 +123,19 @@
   $("more").addEventListener("click", () => { shown += 200; draw(); });
 
   function sentence(i) {
-    const who = `${facts.unit} ${name(i)}`;
-    const votes = `${data.won[i].toLocaleString("en")} of ${data.samples[i].toLocaleString("en")} votes`;
-    if (data.size[i] < 0) return `The most voted label of ${who} won ${votes}: too few to prove that it is the most probable one. Nothing is promised.`;
-    const scope = facts.family ? "for all targets at once" : "for this target by itself";
+    if (data.size[i] < 0) return `Nothing is promised about ${facts.unit} ${name(i)}. ${data.tally[i]}`;
+    const named = label(data.label[i]);
     const attack = data.size[i] >= data.entries[i] ? "makes any change at all to it"
       : data.size[i] === 1 ? facts.attackOne : facts.attack.replace("{k}", data.size[i]);
     const proof = data.size[i] === 0
-      ? `Its label ${label(data.label[i])} is proven as long as nothing is changed; one change may alter it.`
-      : `With confidence ${facts.confidence}, ${scope}, no attacker who ${attack} can move it off label ${label(data.label[i])}.`;
-    const wall = facts.unit === "node" && data.degree && data.degree[i] > 0 && data.size[i] >= data.degree[i]
+      ? `Its label ${named} is proven as long as nothing is changed; one change may alter it.`
+      : `${facts.assurance}: no attacker who ${attack} ${facts.outcome.replace("{label}", () => named)}.`;
+    const wall = facts.unit === "node" && data.degree && data.degree[i] > 0 && data.deletes[i] >= data.degree[i]
       ? " That covers losing every one of its links." : "";
-    const kinds = data.adds && data.size[i] >= 0
-      ? ` Additions alone are covered up to ${far(data.adds[i])}, deletions alone up to ${far(data.deletes[i])}.` : "";
+    const kinds = ` Additions alone are covered up to ${far(data.adds[i])}, deletions alone up to ${far(data.deletes[i])}.`;
     const truth = data.truth && data.truth[i] >= 0 ? (right(i) ? " The label is right." : ` The label is wrong: the truth is ${label(data.truth[i])}.`) : "";
     const found = data.attacked && data.attacked[i] >= 0 ? ` An attack with ${data.attacked[i]} changes was found.` : "";
-    return `${proof}${kinds}${wall} It won ${votes}.${truth}${found}`;
+    return `${proof}${kinds}${wall} ${data.tally[i]}${truth}${found}`;
   }
 
   const NS = "http://www.w3.org/2000/svg";
