@@ -24,11 +24,14 @@ if TYPE_CHECKING:
         certify_top,
         chosen_on,
     )
+    from unswayed.certificates.proofs import Proofs
     from unswayed.polling import poll
+    from unswayed.proving import prove
     from unswayed.report.html import write_report
     from unswayed.report.plots import plot_accuracy
     from unswayed.runners.ray import RayRunner
     from unswayed.runners.serial import SerialRunner
+    from unswayed.sampling.inject import Inject
     from unswayed.sampling.threat import AllPairs, Bits, Pairs, Row
     from unswayed.sampling.until import Budget, Target, UntilSize
     from unswayed.store import load
@@ -49,10 +52,12 @@ _HOMES = {
     "Flip": "unswayed.theory.noise",
     "Hashed": "unswayed.ballots.hashed",
     "Hide": "unswayed.theory.hide",
+    "Inject": "unswayed.sampling.inject",
     "Keep": "unswayed.theory.keep",
     "LabelBallots": "unswayed.ballots.networks",
     "PairBallots": "unswayed.ballots.pairs",
     "Pairs": "unswayed.sampling.threat",
+    "Proofs": "unswayed.certificates.proofs",
     "RayRunner": "unswayed.runners.ray",
     "Row": "unswayed.sampling.threat",
     "SerialRunner": "unswayed.runners.serial",
@@ -70,6 +75,7 @@ _HOMES = {
     "plot_accuracy": "unswayed.report.plots",
     "poll": "unswayed.polling",
     "prospect": "unswayed.ballots.prospects",
+    "prove": "unswayed.proving",
     "theory": "unswayed.theory",
     "write_report": "unswayed.report.html",
 }
@@ -85,10 +91,12 @@ __all__ = [
     "Flip",
     "Hashed",
     "Hide",
+    "Inject",
     "Keep",
     "LabelBallots",
     "PairBallots",
     "Pairs",
+    "Proofs",
     "RayRunner",
     "Row",
     "SerialRunner",
@@ -107,6 +115,7 @@ __all__ = [
     "plot_accuracy",
     "poll",
     "prospect",
+    "prove",
     "theory",
     "write_report",
 ]

@@ -15,17 +15,7 @@ from unswayed.ballots.links import Links
 from unswayed.ballots.networks import BallotNetwork, LabelBallots, Snapshot
 from unswayed.errors import InputError, UnsoundModel
 
-
-def random_graph(rng, n=9, features=3, density=0.4):
-    upper = np.triu(rng.random((n, n)) < density, 1)
-    first, second = np.nonzero(upper)
-    edges = torch.tensor(np.stack([np.r_[first, second], np.r_[second, first]]))
-    x = torch.tensor(rng.normal(size=(n, features)), dtype=torch.float32) if features else None
-    return Data(x=x, edge_index=edges, num_nodes=n)
-
-
-def some_known(rng, n, classes):
-    return torch.tensor(np.where(rng.random(n) < 0.5, rng.integers(0, classes, n), -1))
+from .cases import awakened, random_graph, some_known
 
 
 def neighbours(edge_index, n):
@@ -48,15 +38,6 @@ def slow_label_ballot(v, u, around, known, classes, sharpness=16):
     ]
     power = [s**sharpness for s in share]
     return [float(p / sum(power)) for p in power]
-
-
-def awakened(net, seed=0):
-    """Weights as after some training: nothing is zero any more."""
-    torch.manual_seed(seed)
-    with torch.no_grad():
-        for p in net.parameters():
-            p.add_(torch.randn_like(p) * 0.5)
-    return net
 
 
 @pytest.mark.parametrize("seed", range(20))

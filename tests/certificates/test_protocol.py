@@ -10,6 +10,8 @@ import pytest
 import unswayed as us
 from unswayed.certificates import About, Certified, Words
 from unswayed.errors import InputError, StoreError, Unsupported
+from unswayed.theory.ballots import Linear
+from unswayed.theory.records import Several
 
 COUNTS = [[9_990, 10, 0], [9_000, 900, 100], [4_000, 3_500, 2_500], [0, 10, 9_990]]
 THREAT = {"threat": {"kind": "row", "words": us.Row.words.to_dict()}, "purpose": "certify"}
@@ -39,7 +41,17 @@ def chosen():
     return us.best_of([us.certify(votes_of(noise), alpha=0.0005) for noise in noises])
 
 
-@pytest.fixture(params=[smoothed, top, chosen])
+def exact():
+    rng = np.random.default_rng(6)
+    record = Several.of([
+        Linear.of_scores(rng.integers(-9, 9, (1, 3)), rng.integers(-3, 4, (1, n, 3)), np.arange(n)[None] < ones)
+        for n, ones in ((40, 3), (30, 4), (20, 5), (9, 9))
+    ])  # fmt: skip
+    entries, ones = np.array([40, 30, 20, 9]), np.array([3, 4, 5, 9])
+    return us.Proofs.of(record, About(np.array([7, 11, 13, 17]), entries, 3, ones, THREAT["threat"]))
+
+
+@pytest.fixture(params=[smoothed, top, chosen, exact])
 def certs(request):
     return request.param()
 
@@ -148,7 +160,7 @@ def test_sharing_is_refused_until_a_family_knows_it(certs):
 
 
 def test_ceilings_are_never_passed(certs):
-    assert certs.size.max() <= certs.ceiling
+    assert certs.ceiling is None or certs.size.max() <= certs.ceiling
 
 
 def test_picking_after_looking_does_not_sharpen_a_family():

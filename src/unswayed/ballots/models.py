@@ -12,10 +12,12 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
+from unswayed.ballots.claims import proofs
 from unswayed.ballots.fixed import SCALE, check_exact, check_not_structural, fixed, hash_of, same_memory
 from unswayed.ballots.labels import Said, read_known
 from unswayed.ballots.links import Links, codes
 from unswayed.ballots.tables import EXACT_TWINS, Tabled
+from unswayed.certificates.proofs import Proofs
 from unswayed.errors import InputError
 
 CHECKED: WeakKeyDictionary[nn.Module, Tensor] = WeakKeyDictionary()  # features found to be the frozen ones
@@ -128,6 +130,20 @@ class BallotModel(Tabled):
         }
         check_exact(fixed(own), fixed(self.tau * own), fixed(said.rows), links.nodes)
         return self.keep(**tables)
+
+    def prove_under(self, threat: Any) -> Proofs:
+        """Exact proofs under a threat; freezes the model on the threat's graph, without known labels, if it is not frozen."""
+        if not self.frozen:
+            self.freeze_for(threat)
+        return proofs(self.eval(), threat)
+
+    def freeze_for(self, threat: Any) -> None:
+        """Freeze on the graph of a threat."""
+        graph = getattr(threat, "graph", None)
+        if graph is None and getattr(threat, "nodes", None) is not None:
+            graph = threat.graphs[0]
+        if graph is not None:
+            self.freeze(graph)
 
     def own_of_new(self, x: Tensor | None, nodes: int) -> tuple[Tensor, Tensor]:
         """int64[nodes, C] twice: the frozen own scores and base of nodes that arrive, each computed alone."""

@@ -35,6 +35,12 @@ class LabelBallots(BallotModel):
         """The settings."""
         return f"classes={self.classes}, sharpness={self.sharpness:g}, tau={self.tau:g}, frozen={self.frozen}"
 
+    def freeze_for(self, threat: Any) -> None:
+        """Refused: without known labels nobody has anything to say."""
+        raise InputError(
+            "LabelBallots say known labels; give them first, as in model.freeze(data, known=labels)."
+        )
+
     def own_scores(self, x: Tensor | None, nodes: int) -> Tensor:
         """Nothing: zeros."""
         return torch.zeros(nodes, self.classes, dtype=torch.float64, device=None if x is None else x.device)

@@ -101,6 +101,12 @@ class Linear:
     def __len__(self) -> int:
         return len(self.label)
 
+    def take(self, index: Any) -> "Linear":
+        """The targets at these positions."""
+        chosen = np.atleast_1d(np.arange(len(self))[index])
+        parts = (self.label, self.spare, self.gains, self.present, self.entries)
+        return Linear(*(part[chosen] for part in parts))
+
     def sizes(self, change: str = "any") -> Ints:
         """int64[t]: the largest K such that no change of at most K entries changes the label; all entries if none ever does.
 

@@ -75,7 +75,8 @@ class Electorate:
 
     `start` int64[t + 1], `row` and `voter` int64[links]: the links that are there, by target, the rows of ballots they speak by, and
     whose they are. `own` and `scores` int64[t, C]; `itself` int64[t] is the target's own number among the voters, −1 if it is none of
-    them; `entries` int64[t] is what a size is capped at.
+    them; `entries` int64[t] is what a size is capped at. `paired`: the entries are all pairs of voters, numbered j(j−1)/2 + i for
+    i < j, of which only those with the target matter.
     """
 
     roll: Roll
@@ -86,6 +87,7 @@ class Electorate:
     voter: Ints
     itself: Ints
     entries: Ints
+    paired: bool = False
 
     def __post_init__(self) -> None:
         shape = (len(self.itself), self.classes)
@@ -193,13 +195,27 @@ class Electorate:
         return cells
 
     def witness(self, target: int, change: str = "any") -> Ints | None:
-        """The voters of a cheapest attack on this target, size + 1 of them, each linked or unlinked; None if there is none."""
+        """The entries of a cheapest attack on this target, size + 1 of them, each linked or unlinked; None if there is none."""
         check_change(change)
         for voter, small, enough in self._small(target):
             found = small.witness(0, change)
             if enough or (found is not None and len(found) <= small.depth):
-                return None if found is None else voter[found]
+                return None if found is None else self._entry(target, voter[found])
         raise AssertionError("the last list holds every voter")
+
+    def voices(self, target: int, rival: int) -> tuple[Ints, Ints]:
+        """(entries that are there, what each adds to the margin over this rival)."""
+        here, label = slice(self.start[target], self.start[target + 1]), self.label[target]
+        effect = self.roll.ballots[self.row[here]].astype(np.int64) + self.own[target]
+        return self._entry(target, self.voter[here]), effect[:, label] - effect[:, rival]
+
+    def _entry(self, target: int, voter: Ints) -> Ints:
+        """The entries in which these voters and the target meet."""
+        if not self.paired:
+            return voter
+        low, high = np.minimum(voter, self.itself[target]), np.maximum(voter, self.itself[target])
+        entry: Ints = high * (high - 1) // 2 + low
+        return entry
 
     def _size_of_one(self, target: int, change: str) -> int:
         for _, small, enough in self._small(target):

@@ -1,0 +1,200 @@
+"""What a frozen ballot model can be held to under each threat: its exact margins, or a refusal that says what to do instead.
+
+One function a kind of threat, found by the threat's own `kind`; another threat adds its function to `CLAIMS`.
+"""
+
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from unswayed.ballots.fixed import SCALE
+from unswayed.ballots.links import Links
+from unswayed.certificates.proofs import Proofs
+from unswayed.certificates.protocol import About
+from unswayed.errors import InputError, UnsoundModel, Unsupported
+from unswayed.sampling.inputs import Graph
+from unswayed.theory.ballots import Linear, injected_sizes, spare_of
+from unswayed.theory.electorate import Electorate, Roll
+from unswayed.theory.records import Injected, Record, Several
+
+IntArray = npt.NDArray[np.int64]
+
+ROLLS: WeakKeyDictionary[nn.Module, tuple[Tensor, Roll]] = WeakKeyDictionary()
+AT_ONCE = 2**22  # numbers written out together
+FIXED = "The ballots and the known labels they were made of are frozen, and features are taken as fixed."
+OWN_ROW = (
+    f"The answer reads the target's own links alone, so it holds whatever happens to links elsewhere. {FIXED}"
+)
+SURROUNDINGS = (
+    f"All links but the attackable ones, among them those of the voters, are taken as fixed. {FIXED}"
+)
+FAKES = f"A fake node says at most what the cap allows and has no known label; links between real nodes are taken as fixed. {FIXED}"
+
+
+Claim = Callable[[Any, Any], tuple[Record, str]]
+
+
+def proofs(model: Any, threat: Any) -> Proofs:
+    """The exact proofs of a frozen model under a threat."""
+    claim = CLAIMS.get(threat.kind)
+    if claim is None:
+        raise Unsupported(
+            f"A ballot model for nodes can be proved under Row, Row.new, AllPairs(data, nodes), Pairs and Inject, not under {type(threat).__name__}."
+        )
+    record, told = claim(model, threat)
+    described = {"name": type(model).__name__, "tables sha256": model.table_hash}
+    return Proofs.of(
+        record,
+        about(threat, model.classes),
+        told=told,
+        model=described,
+        reads={OWN_ROW: "own row", FAKES: "fakes"}.get(told, "surroundings"),
+        unit_scale=float(SCALE),
+        exact=told != FAKES,
+    )
+
+
+def about(threat: Any, classes: int) -> About:
+    """What the certificates of a threat are about."""
+    return About(threat.targets, threat.entries, classes, threat.ones, threat.describe())
+
+
+def _row(model: Any, threat: Any) -> tuple[Record, str]:
+    people = electorate(model, threat.graph, threat.targets, threat.entries)
+    return people, SURROUNDINGS if model.reads_links else OWN_ROW
+
+
+def _all_pairs(model: Any, threat: Any) -> tuple[Record, str]:
+    if threat.nodes is None:
+        raise Unsupported(
+            "This model classifies nodes; to prove whole graphs, let pairs vote with PairBallots."
+        )
+    if model.reads_links:
+        raise Unsupported(
+            "Two-hop voters repeat what their own neighbours say, so an attacker who may touch any pair could change the "
+            'ballots themselves; prove it under Row, or use voters="features".'
+        )
+    return electorate(model, threat.graphs[0], threat.targets, threat.entries, paired=True), OWN_ROW
+
+
+def _pairs(model: Any, threat: Any) -> tuple[Record, str]:
+    if threat.nodes is None:
+        raise Unsupported("This model classifies nodes; name them, as in Pairs(data, pairs, nodes).")
+    pairs = threat.pairs.numpy()
+    step = max(1, AT_ONCE // (pairs.shape[1] * model.classes))
+    people = electorate(model, threat.graph, threat.targets, threat.entries)
+    parts = [
+        _listed(model, people.take(slice(start, start + step)), pairs)
+        for start in range(0, len(people), step)
+    ]
+    return Several.of(parts), SURROUNDINGS if model.reads_links else OWN_ROW
+
+
+def _listed(model: Any, people: Electorate, pairs: IntArray) -> Linear:
+    """The listed pairs as entries: those with the target speak by their other end, no other matters."""
+    first, second = pairs[0], pairs[1]
+    touches = (first == people.itself[:, None]) | (second == people.itself[:, None])
+    if model.reads_links and not touches.all():
+        raise Unsupported(
+            "Two-hop voters can be proved only where every listed pair touches the target, since other links change their "
+            'ballots; prove each target with its own pairs, or use voters="features".'
+        )
+    other = np.where(first == people.itself[:, None], second, first)
+    target = np.repeat(np.arange(len(people)), np.diff(people.start))
+    code, asked = (
+        target * people.roll.voters + people.voter,
+        np.arange(len(people))[:, None] * people.roll.voters + other,
+    )
+    place = np.minimum(np.searchsorted(code, asked), max(len(code) - 1, 0))
+    there = touches & (code[place] == asked) if len(code) else np.zeros_like(touches)
+    row = np.where(there, people.row[place], other) if len(code) else other
+    effect = (people.roll.ballots[row].astype(np.int64) + people.own[:, None, :]) * touches[:, :, None]
+    # a pair without the target may be an edge too, but it says nothing, so whether it is there does not matter
+    return Linear.of_scores(people.scores, effect, there)
+
+
+def _inject(model: Any, threat: Any) -> tuple[Record, str]:
+    if model.reads_links or model.reach is None:
+        raise Unsupported(
+            "Two-hop voters repeat what their neighbours say, and fake nodes can be neighbours of anybody; under Inject use "
+            'BallotNetwork with voters="features" or a Snapshot.'
+        )
+    people = electorate(model, threat.graph, threat.targets, threat.entries)
+    own = np.take_along_axis(people.own, people.label[:, None], axis=1)
+    harm = 2 * int(model.reach) - (own - people.own)
+    spare = spare_of(people.scores)
+    size = np.minimum(injected_sizes(people.label, spare, harm, int(threat.entries.max())), threat.entries)
+    return Injected(people.label, spare, size, threat.entries), FAKES
+
+
+CLAIMS: dict[str, Claim] = {"row": _row, "all-pairs": _all_pairs, "pairs": _pairs, "inject": _inject}
+
+
+def electorate(
+    model: Any, graph: Graph, nodes: IntArray, entries: IntArray, paired: bool = False
+) -> Electorate:
+    """The targets of one graph with everybody who speaks to them; the scores are those of `forward` itself."""
+    check_targets(model, nodes)
+    links = Links.of(graph)
+    check_links(model, links)
+    device = model.own_table.device
+    edges = torch.stack([links.voter, links.target]).to(device)
+    x = None if graph.x is None else graph.x.to(device)
+    if model.reads_features and x is None:
+        raise InputError("The model reads features, and the graph has none.")
+    with torch.no_grad():
+        scores = (model(x, edges) * SCALE).long().cpu().numpy()
+    row = links.voter if model.link_rows is None else model.link_rows.long().cpu()
+    everyone = Electorate(
+        roll=roll_of(model),
+        own=model.own_table.cpu().numpy(),
+        scores=scores,
+        start=links.starts().numpy(),
+        row=row.numpy(),
+        voter=links.voter.numpy(),
+        itself=np.arange(links.nodes),
+        entries=np.full(links.nodes, int(entries[0])),
+        paired=paired,
+    )
+    whole = len(nodes) == links.nodes and np.array_equal(nodes, np.arange(links.nodes))
+    return everyone if whole else everyone.take(nodes)
+
+
+def roll_of(model: Any) -> Roll:
+    """The frozen ballots as a roll; what was sorted once stays sorted while the model stays frozen."""
+    kept = ROLLS.get(model)
+    if kept is None or kept[0] is not model.ballot_table:
+        ROLLS[model] = kept = (
+            model.ballot_table,
+            Roll(model.ballot_table.cpu().numpy(), len(model.own_table)),
+        )
+    return kept[1]
+
+
+def check_links(model: Any, links: Links) -> None:
+    """Refuse a graph that the tables are not of."""
+    if len(model.own_table) != links.nodes:
+        raise InputError(
+            f"The model is frozen for a graph of {len(model.own_table)} nodes, and this one has {links.nodes}; freeze it on this graph."
+        )
+    if model.link_codes is not None and not torch.equal(model.link_codes.cpu(), links.codes):
+        raise InputError(
+            "The model is frozen with other links than this graph's, and two-hop ballots are made of them; freeze it on this graph."
+        )
+
+
+def check_targets(model: Any, nodes: IntArray) -> None:
+    """Refuse targets whose links the encoder of a snapshot has seen."""
+    if model.seen is None:
+        return
+    seen = model.seen.cpu().numpy()[nodes]
+    if seen.any():
+        raise UnsoundModel(
+            f"The snapshot's encoder saw links of {int(seen.sum())} of the targets, the first of them node {int(nodes[seen][0])}, so their "
+            "attackable links are in the ballots; make the snapshot on a graph without any link of the targets."
+        )

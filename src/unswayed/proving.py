@@ -1,0 +1,45 @@
+"""The other loop: a model made of ballots + a threat → exact proofs, without noise, samples or alpha."""
+
+from collections.abc import Callable
+from typing import Any, Protocol, runtime_checkable
+
+from unswayed.certificates.protocol import Certified
+from unswayed.errors import InputError, Unsupported
+from unswayed.sampling.threat import Threat
+
+
+@runtime_checkable
+class Provable(Protocol):
+    """A model that says by itself what can be proved of it."""
+
+    def prove_under(self, threat: Threat) -> Certified:
+        """Exact certificates, or a refusal that says why and what to do instead."""
+
+
+READERS: list[Callable[[Any], Provable | None]] = []  # tried on models that cannot speak for themselves
+
+
+def prove(model: Any, threat: Threat) -> Certified:
+    """For every target its label and a proven size: exact where the model is a sum of ballots, a lower bound where it is a vote.
+
+    `model` is a `BallotNetwork`, `LabelBallots`, `PairBallots`, `Hashed`, or a linear classifier of binary rows. A model with tables is
+    frozen on the threat's graph if it is not yet. What cannot be proved is refused with the reason.
+    """
+    if not isinstance(threat, Threat):
+        raise InputError(
+            f"The threat must be one of unswayed's, such as Row or AllPairs, not {type(threat).__name__}."
+        )
+    return provable(model).prove_under(threat)
+
+
+def provable(model: Any) -> Provable:
+    """The model as something that can be proved; refused where its answer is not known to be a sum or a vote."""
+    if isinstance(model, Provable):
+        return model
+    for reader in READERS:
+        if (found := reader(model)) is not None:
+            return found
+    raise Unsupported(
+        f"{type(model).__name__} is not a sum of ballots, so nothing exact is known about it: use poll and certify, which take any "
+        "model; or Hashed(model) for a proof by voting; or train a BallotNetwork."
+    )
