@@ -207,6 +207,20 @@ def test_the_published_bounds_say_how_much_less_they_hold_with():
     assert certs.p_top.tolist() == pytest.approx(strict.p_top.tolist(), rel=1e-12)
 
 
+def test_the_audit_is_told_wherever_the_certificate_is():
+    from dataclasses import replace
+
+    silent = us.certify(votes_of())
+    audit = {"asked": 300, "agreed": 300, "ties": 0, "heard": [[0.1, 2, 3, 0, "same"]]}
+    heard = us.certify(replace(votes_of(), notes={"engine": "row", "audit": audit}))
+    assert "not audited" in silent.statement(0)
+    assert silent.to_json()["notes"]["audit"] is None
+    assert "300 agreed" in heard.statement(0)
+    assert heard.to_json()["notes"] == {"engine": "row", "audit": {"asked": 300, "agreed": 300, "ties": 0}}
+    assert "300 agreed" in heard.settings()["Audit"]
+    assert heard.settings()["Note: engine"] == "row"
+
+
 def test_unknown_threats_are_never_guessed():
     certs = us.certify(us.Votes.from_counts([[990, 10]], us.Flip(beta=0.7), 9))
     assert certs.unit == "target"

@@ -231,8 +231,14 @@ def test_report_of_votes_made_from_python(call, here):
     assert "Certified robustness" in (here / "r.html").read_text()
 
 
-def test_report_at_another_confidence(call_json, own):
+def test_report_at_another_confidence(call, call_json, own, here):
     call_json("certify", *own, "--store", "run")
+    assert "spends the confidence" not in call("report", "run", "--alpha", "0.001")[2]
+    err = call("report", "run", "--alpha", "0.01", "--bounds", "tight", "--out", "r.html")[2]
+    assert "Choosing alpha and bounds after looking at a result spends the confidence" in " ".join(
+        err.split()
+    )
+    assert "spends the confidence" in (here / "r.html").read_text()
     loose, tight = (call_json("report", "run", "--alpha", alpha) for alpha in ("0.2", "0.0001"))
     assert loose["alpha"] == 0.2
     assert all(a["p_top"] > b["p_top"] for a, b in zip(loose["targets"], tight["targets"], strict=True))

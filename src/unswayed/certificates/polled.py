@@ -148,10 +148,10 @@ class Polled(Certified):
         return f"{int(self.votes.samples[position]):,} noisy copies ({self.noise.words()})"
 
     def terms(self) -> str:
-        """It is about the smoothed classifier."""
+        """It is about the smoothed classifier, and rests on the answers that were counted."""
         return (
             "The promise is about the smoothed classifier with these weights and these attackable entries; "
-            "everything else is taken as fixed."
+            f"everything else is taken as fixed. {audit_in_words(self.votes.notes)}"
         )
 
     def counted(self) -> tuple[Column, ...]:
@@ -206,7 +206,13 @@ class Polled(Certified):
             "Confidence": f"{confidence_in_words(self.spent)}, for {scope}{weaker}",
             "Bounds": self.bounds,
             "Ceiling": f"K can reach at most {self.ceiling} with these settings",
+            "Audit": audit_in_words(self.votes.notes),
             **{f"Provenance: {name}": in_words(value) for name, value in self.votes.provenance.items()},
+            **{
+                f"Note: {name}": in_words(value)
+                for name, value in self.votes.notes.items()
+                if name != "audit"
+            },
         }
 
     def facts(self) -> dict[str, Any]:
@@ -217,6 +223,7 @@ class Polled(Certified):
             "bounds": self.bounds,
             "family": self.family,
             "caveat": self.caveat or None,
+            "notes": {**self.votes.notes, "audit": audited(self.votes.notes)},
         }
 
     def explanation(self, position: int) -> Explanation:
@@ -265,6 +272,24 @@ class Polled(Certified):
         own = {name: value for name, value in arrays.items() if not name.startswith("votes.")}
         votes = Votes.restore(inside, header["votes"])
         return super().restore(about, own, {**header, "votes": votes})
+
+
+def audited(notes: Mapping[str, Any]) -> dict[str, int] | None:
+    """How many counted answers were asked again, agreed and tied; None where none was."""
+    audit = notes.get("audit") or {}
+    return {name: int(audit[name]) for name in ("asked", "agreed", "ties")} if audit.get("asked") else None
+
+
+def audit_in_words(notes: Mapping[str, Any]) -> str:
+    """What asking again showed, in a sentence.
+
+    >>> audit_in_words({"audit": {"asked": 300, "agreed": 299, "ties": 1}})
+    'Of 300 counted answers asked again one graph at a time, 299 agreed and 1 tied within rounding.'
+    """
+    if (found := audited(notes)) is None:
+        return "The counted answers were not audited."
+    ties = f" and {found['ties']:,} tied within rounding" if found["ties"] else ""
+    return f"Of {found['asked']:,} counted answers asked again one graph at a time, {found['agreed']:,} agreed{ties}."
 
 
 def in_words(value: Any) -> str:

@@ -2,13 +2,16 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from unswayed.cli import options as opt
 from unswayed.cli.certify import document, save_report
 from unswayed.cli.common import console, emit, warn
+
+if TYPE_CHECKING:
+    from unswayed.cli.record import Record
 
 app = typer.Typer(rich_markup_mode="rich", add_completion=False)
 
@@ -19,6 +22,12 @@ EXAMPLES = """
 
   unswayed report runs/cora --out cora.html --alpha 0.01
 """
+
+
+LOOKED = (
+    "choosing {names} after looking at a result spends the confidence, unless it was decided on beforehand: "
+    "of several levels that were tried, only the one fixed before the first look holds as stated"
+)
 
 
 @app.command(epilog=EXAMPLES)
@@ -45,15 +54,26 @@ def report(
         warn(
             f"The run is unfinished: {drawn:,} of {record.samples:,} samples; the same certify command goes on."
         )
-    record = replace(
-        record,
-        alpha=record.alpha if alpha is None else alpha,
-        bounds=record.bounds if bounds is None else str(bounds),
-        family=record.family or family,
-    )
+    level = {
+        "alpha": record.alpha if alpha is None else alpha,
+        "bounds": record.bounds if bounds is None else str(bounds),
+        "family": record.family or family,
+    }
+    record = _relevelled(record, level)
     certs = record.certify(votes)
     save_report(record, certs, out)
     if as_json:
         emit(document(record, certs, out))
     else:
         console().print(f"The report of {store} is in {out}.", soft_wrap=True, markup=False)
+
+
+def _relevelled(record: "Record", level: dict[str, Any]) -> "Record":
+    """The run at another level than the recorded one, which it says of itself and warns of."""
+    other = [name for name, value in level.items() if getattr(record, name) != value]
+    if not other:
+        return record
+    said = LOOKED.format(names=" and ".join(other))
+    warn(f"{said[0].upper()}{said[1:]}.")
+    was = ", ".join(f"{name} {getattr(record, name)}" for name in other)
+    return replace(record, **level, training={**record.training, "another level": f"was {was}; {said}"})
