@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
+from unswayed.ballots.linear import linear_model
 from unswayed.certificates.protocol import Certified
 from unswayed.errors import InputError, Unsupported
 from unswayed.sampling.threat import Threat
@@ -16,7 +17,8 @@ class Provable(Protocol):
         """Exact certificates, or a refusal that says why and what to do instead."""
 
 
-READERS: list[Callable[[Any], Provable | None]] = []  # tried on models that cannot speak for themselves
+# tried on models that cannot speak for themselves
+READERS: list[Callable[[Any], Provable | None]] = [linear_model]
 
 
 def prove(model: Any, threat: Threat) -> Certified:

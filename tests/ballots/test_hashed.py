@@ -211,7 +211,7 @@ def data(seed, nodes=NODES):
 def test_a_proof_is_what_the_vote_of_these_nodes_says(make):
     asked = data(4)
     hashed = Hashed(Net(), 9).eval()
-    found = hashed.proofs(make(asked))
+    found = hashed.prove_under(make(asked))
     votes = hashed(asked.x, asked.edge_index)[[0, 2, 5]].long().numpy()
     label, size = hashed_size(votes)
     assert np.array_equal(found.label, label)
@@ -224,7 +224,7 @@ def test_a_proof_is_what_the_vote_of_these_nodes_says(make):
 def test_graphs_are_targets_of_their_own():
     graphs = [data(1), data(2, nodes=4)]
     hashed = Hashed(Pooled(), 5)
-    found = hashed.proofs(us.AllPairs(graphs))
+    found = hashed.prove_under(us.AllPairs(graphs))
     assert found.counts.tolist() == [hashed.eval()(g.x, g.edge_index)[0].tolist() for g in graphs]
 
 
@@ -250,16 +250,25 @@ class Remembering(Net):
 )
 def test_models_that_are_no_function_of_the_graph_are_refused(net, words):
     with pytest.raises(UnsoundModel, match=words):
-        Hashed(net(), 5).proofs(us.AllPairs(data(1), [0]))
+        Hashed(net(), 5).prove_under(us.AllPairs(data(1), [0]))
 
 
 def test_threats_that_one_change_carries_to_many_groups_are_refused():
     with pytest.raises(InputError, match="counts nodes"):
-        Hashed(Net(), 5, by="nodes").proofs(us.Row(data(1), [0]))
+        Hashed(Net(), 5, by="nodes").prove_under(us.Row(data(1), [0]))
     with pytest.raises(InputError, match="not about a graph"):
-        Hashed(Net(), 5).proofs(us.Bits([[0, 1]]))
+        Hashed(Net(), 5).prove_under(us.Bits([[0, 1]]))
 
 
 def test_a_model_of_nodes_cannot_classify_graphs():
     with pytest.raises(UnsoundModel, match="one row for a graph"):
-        Hashed(Net(), 5).proofs(us.AllPairs([data(1)]))
+        Hashed(Net(), 5).prove_under(us.AllPairs([data(1)]))
+
+
+def test_fakes_are_counted_by_nodes():
+    asked = data(4)
+    hashed = Hashed(Net(), 9, by="nodes")
+    found = us.prove(hashed, us.Inject(asked, [0, 2]))
+    assert found.counts.tolist() == hashed.eval()(asked.x, asked.edge_index)[[0, 2]].long().tolist()
+    with pytest.raises(InputError, match='by="nodes"'):
+        us.prove(Hashed(Net(), 9), us.Inject(asked, [0]))

@@ -4,6 +4,8 @@ from itertools import product
 
 import numpy as np
 import pytest
+import torch
+import torch_geometric
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import RandomForestClassifier
@@ -28,6 +30,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.svm import SVC, LinearSVC
 
+import unswayed as us
 from unswayed.ballots.linear import read_linear
 from unswayed.errors import InputError, UnsoundModel
 
@@ -172,3 +175,23 @@ def test_many_columns_stay_within_the_whole_numbers():
             changed[attack[-1]] ^= True
             assert len(attack) == part.sizes()[i] + 1
             assert model.predict(changed[None])[0] == model.predict(x[place][None])[0]
+
+
+def test_a_proof_is_about_predict_and_names_its_classes():
+    x, y = rows(8, 3)
+    model = LogisticRegression().fit(x, np.array(["no", "perhaps", "yes"])[y])
+    proofs = us.prove(model, us.Bits(x))
+    assert [proofs.about.label_name(label) for label in proofs.label] == model.predict(x).tolist()
+    assert np.array_equal(proofs.size, us.prove(model, us.Bits(x))[:].size)
+    assert proofs.statement(0).count("rounding") == 1
+    for i in range(5):
+        turned = x[i].copy()
+        turned[proofs.witness(i)] ^= True
+        assert model.predict([turned])[0] != model.predict(x[i : i + 1])[0]
+
+
+def test_a_linear_model_is_proved_on_bits_only():
+    x, y = rows(9, 2)
+    graph = torch_geometric.data.Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
+    with pytest.raises(InputError, match="binary rows"):
+        us.prove(LogisticRegression().fit(x, y), us.Row(graph, [0]))

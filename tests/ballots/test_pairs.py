@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch_geometric.data import Batch, Data
 
+import unswayed as us
 from unswayed.ballots.fixed import SCALE
 from unswayed.ballots.pairs import PairBallots
 from unswayed.errors import InputError, UnsoundModel
@@ -139,3 +140,26 @@ def test_features_that_say_the_degree_may_not_vote():
     data.x = torch.stack([degree, torch.rand(30), torch.rand(30)], dim=1)
     with pytest.raises(UnsoundModel, match="degree"):
         net().freeze([data])
+
+
+def test_prove_freezes_and_covers_graphs_and_listed_pairs():
+    graphs = [graph(seed, nodes=4) for seed in range(3)]
+    network = net(2)
+    found = us.prove(network, us.AllPairs(graphs))
+    assert network.frozen
+    said = [network(g.x, g.edge_index).argmax(dim=1).item() for g in graphs]
+    assert found.label.tolist() == said
+    assert found.size.tolist() == [network.margins(read_graph(g)).sizes()[0] for g in graphs]
+    listed = us.prove(network, us.Pairs(graphs[0], [(0, 1), (2, 3)]))
+    flips = [
+        len(c)
+        for c in ((0,), (5,), (0, 5))
+        if network(graphs[0].x, attacked(graphs[0], c)).argmax(dim=1).item() != said[0]
+    ]
+    assert listed.size[0] == min(flips, default=3) - 1
+    assert listed.about.entries.tolist() == [2]
+
+
+def test_nodes_are_refused_with_what_to_do():
+    with pytest.raises(InputError, match="BallotNetwork"):
+        us.prove(net(), us.Row(graph(1), [0]))

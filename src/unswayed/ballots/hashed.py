@@ -118,7 +118,7 @@ class Hashed(nn.Module):
                     progress(len(said), self.groups)
         return torch.stack([(torch.stack(said) == c).sum(dim=0) for c in range(asked.known_classes)], dim=1)
 
-    def proofs(self, threat: Threat, progress: Progress | None = None) -> HashedProofs:
+    def prove_under(self, threat: Threat, progress: Progress | None = None) -> HashedProofs:
         """What the vote proves of every target of this threat; refused where an attack could reach several groups by one change."""
         self._check_threat(threat)
         asked, nodes = self.asked(), getattr(threat, "nodes", None)

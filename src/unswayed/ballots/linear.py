@@ -12,8 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from unswayed.ballots.pipelines import FittedColumns, through_steps
-from unswayed.errors import InputError, UnsoundModel
+from unswayed.certificates.proofs import Proofs
+from unswayed.certificates.protocol import About
+from unswayed.errors import InputError, UnsoundModel, Unsupported
+from unswayed.sampling.threat import Threat
 from unswayed.theory.ballots import Linear
+from unswayed.theory.records import Several
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -21,6 +25,8 @@ BoolArray = npt.NDArray[np.bool_]
 
 # where scikit-learn's `predict` is known: the sign (one row of coefficients) or the first largest of the decision
 KNOWN_PREDICTS = ("LinearClassifierMixin", "_RidgeClassifierMixin", "RidgeClassifier", "RidgeClassifierCV")
+EXACT = "The fitted coefficients are taken as fixed."
+FIXED = f"{EXACT} Margins within the rounding of `predict` are not counted."
 BITS = 60  # of the whole numbers; sums of them stay within 64
 
 
@@ -58,6 +64,37 @@ class Decision:
             spare[:, own] = 0
             gains = self.effects[:, [own]] - self.effects
             yield rows, Linear(label[rows], spare, gains[None], x[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class LinearModel:
+    """A fitted linear classifier, or a pipeline that ends in one, as something that can be proved."""
+
+    model: Any
+
+    def prove_under(self, threat: Threat) -> Proofs:
+        """Exact proofs for rows of bits, for `predict` itself."""
+        if threat.kind != "bits":
+            raise Unsupported(
+                f"{type(self.model).__name__} is read as a classifier of binary rows: prove it under us.Bits(x)."
+            )
+        x = threat.x.numpy()  # type: ignore[attr-defined]
+        decision = read_linear(self.model, x)
+        rows, parts = zip(*decision.margins(x), strict=True)
+        names, count = decision.class_names, len(decision.class_names)
+        return Proofs.of(
+            Several.of(parts, rows),
+            About(threat.targets, threat.entries, count, threat.ones, threat.describe(), class_names=names),
+            told=FIXED if decision.guard.any() else EXACT,
+            model={"name": type(self.model).__name__},
+            reads="separate",
+            unit_scale=2.0**decision.scale,
+        )
+
+
+def linear_model(model: Any) -> LinearModel | None:
+    """The model as a linear one, where it predicts like a scikit-learn estimator; whether it truly is one, its proof finds out."""
+    return LinearModel(model) if hasattr(model, "predict") and not isinstance(model, type) else None
 
 
 def read_linear(model: Any, x: BoolArray) -> Decision:

@@ -14,11 +14,16 @@ from torch import Tensor, nn
 from unswayed.ballots.fixed import EXACT, LARGEST, SCALE, check_not_structural, fixed
 from unswayed.ballots.links import Links, codes
 from unswayed.ballots.tables import EXACT_TWINS, Tabled
-from unswayed.errors import InputError, UnsoundModel
-from unswayed.sampling.inputs import Graph, read_graphs
+from unswayed.certificates.proofs import Proofs
+from unswayed.certificates.protocol import About
+from unswayed.errors import InputError, UnsoundModel, Unsupported
+from unswayed.sampling.inputs import Graph, pair_entries, read_graphs
+from unswayed.sampling.threat import Threat
 from unswayed.theory.ballots import Linear
+from unswayed.theory.records import Several
 
 AT_ONCE = 2**16  # pairs whose ballots are computed together
+FIXED = "The ballots are frozen, and features and nodes are taken as fixed."
 
 
 class PairBallots(Tabled):
@@ -93,15 +98,37 @@ class PairBallots(Tabled):
             ballot_table=said.to(torch.int32),
         )
 
-    def margins(self, graph: Graph) -> Linear:
-        """The exact margins of one graph; entry j(j−1)/2 + i is the pair i < j."""
+    def prove_under(self, threat: Threat) -> Proofs:
+        """Exact proofs for whole graphs, every pair of their nodes attackable or the listed ones; frozen on them if need be."""
+        if threat.kind not in ("all-pairs", "pairs") or getattr(threat, "nodes", None) is not None:
+            raise Unsupported(
+                "Pairs vote on whole graphs: prove this network under AllPairs(graphs) or Pairs(data, pairs); for nodes use "
+                "BallotNetwork."
+            )
+        graphs = threat.graphs  # type: ignore[attr-defined]
+        if not self.frozen:
+            self.freeze(graphs)
+        listed = getattr(threat, "pairs", None)
+        parts = [self.margins(graph, listed) for graph in graphs]
+        return Proofs.of(
+            Several.of(parts),
+            About(threat.targets, threat.entries, self.classes, threat.ones, threat.describe()),
+            told=FIXED,
+            model={"name": type(self).__name__, "tables sha256": self.table_hash},
+            reads="separate",
+            unit_scale=float(SCALE),
+        )
+
+    def margins(self, graph: Graph, listed: Tensor | None = None) -> Linear:
+        """The exact margins of one graph: entry j(j−1)/2 + i is the pair i < j, or entry e the e-th of the listed pairs."""
         count = graph.num_nodes
-        first, second = torch.tril_indices(count, count, offset=-1).flip(0)
-        own, said = self._looked_up(self._of(graph), first, second)
-        present = torch.zeros(len(first), dtype=torch.bool)
-        present[graph.pairs[1] * (graph.pairs[1] - 1) // 2 + graph.pairs[0]] = True
-        scores = own.sum(dim=0) + said[present].sum(dim=0)
-        return Linear.of_scores(scores[None].numpy(), said[None].numpy(), present[None].numpy())
+        first, second = torch.tril_indices(count, count, offset=-1).flip(0) if listed is None else listed
+        features = self._of(graph)
+        own, said = self._looked_up(features, *graph.pairs)
+        _, effect = self._looked_up(features, first, second)
+        present = torch.isin(pair_entries(torch.stack([first, second])), pair_entries(graph.pairs))
+        scores = own.sum(dim=0) + said.sum(dim=0)
+        return Linear.of_scores(scores[None].cpu().numpy(), effect[None].cpu().numpy(), present[None].numpy())
 
     def _spoken(self, kinds: Tensor, found: Tensor) -> tuple[Tensor, Tensor]:
         """In fixed point: what each kind of node and each pair of kinds says, computed in float64."""
@@ -120,7 +147,7 @@ class PairBallots(Tabled):
 
     def _looked_up(self, features: Tensor, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
         """(what each node says, what each link says), int64, from the tables."""
-        kind = self._kind_of(features)
+        kind = self._kind_of(features).to(self.kinds.device)
         low, high = torch.minimum(kind[first], kind[second]), torch.maximum(kind[first], kind[second])
         code = low * len(self.kinds) + high
         place = torch.searchsorted(self.pair_codes, code)

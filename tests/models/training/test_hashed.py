@@ -29,7 +29,7 @@ def test_it_learns_and_its_vote_is_proved():
     dataset, split = circles()
     vote = fit_hashed("sage", dataset, split, groups=7, settings=SHORT)
     assert not vote.training
-    proofs = vote.proofs(us.AllPairs(dataset.graph, split.test))
+    proofs = vote.prove_under(us.AllPairs(dataset.graph, split.test))
     assert proofs.accuracy(dataset.labels[split.test], at=[0, 1])[1] > 0.6
 
 
