@@ -109,3 +109,26 @@ def test_a_store_of_an_earlier_version_is_refused_with_a_sentence(tmp_path):
     path.write_text(path.read_text().replace('"format": 2', '"format": 1'))
     with pytest.raises(StoreError, match=r"another version of unswayed.*new folder and poll again"):
         store.open({"seed": 1})
+
+
+def test_a_run_still_going_gives_a_prefix_of_its_samples(tmp_path):
+    """Which blocks happen to be done may depend on what they say (slow ones come last): only a prefix is no choice."""
+    blocks = [[[60, 40]], [[10, 90]], [[70, 30]]]
+    some = Votes(blocks, [0, 300, 100], [100, 400, 200], Flip(0.7), [9])
+    store = Store(tmp_path / "run")
+    store.open({"seed": 1})
+    store.save(some)
+    assert load(tmp_path / "run").counts.tolist() == [[130, 70]]
+    store.save(Votes(blocks[:1], [100], [200], Flip(0.7), [9]))
+    with pytest.raises(StoreError, match="no votes of its first samples"):
+        load(tmp_path / "run")
+
+
+def test_a_damaged_mark_is_named(tmp_path):
+    store = Store(tmp_path / "run")
+    store.open({"seed": 1})
+    store.refuse("they were wrong")
+    assert Store(tmp_path / "run").refusal == "they were wrong"
+    (tmp_path / "run" / "refused.json").write_text("{")
+    with pytest.raises(StoreError, match="damaged"):
+        load(tmp_path / "run")

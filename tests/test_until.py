@@ -118,6 +118,23 @@ def test_a_larger_goal_fills_in_what_earlier_looks_left_out(tmp_path: Path) -> N
         assert np.array_equal(second.counts[target], asked(samples=int(drawn)).counts[target])
 
 
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_target_that_others_left_behind_stays_so_where_they_share_noise(
+    tmp_path: Path, shared: bool
+) -> None:
+    """Its skipped samples have been seen through the others: taking it up again would be choosing by what it will say."""
+    first = asked(until=UntilSize(size=2), store=tmp_path / "run", shared=shared)
+    assert first.samples[1] < first.samples[0]
+    second = asked(until=UntilSize(size=0, alpha=1e-12), store=tmp_path / "run", shared=shared)
+    taken_up = second.samples[1] > first.samples[1]
+    assert taken_up == (not shared)
+    assert second.samples[0] >= first.samples[0]
+    gaps_of_it = np.flatnonzero(~second.polled[:, 1])
+    assert np.array_equal(
+        gaps_of_it, np.arange(gaps_of_it.min(initial=len(second.starts)), len(second.starts))
+    )
+
+
 def test_a_store_of_fixed_samples_is_not_continued_adaptively(tmp_path: Path) -> None:
     asked(samples=200, store=tmp_path / "run")
     with pytest.raises(StoreError, match="adaptive"):

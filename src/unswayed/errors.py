@@ -17,6 +17,10 @@ class UnsoundModel(InputError):
     """The classifier cannot be certified as it stands; the message says why and how to mend it."""
 
 
+class RefusedVotes(InputError):
+    """Answers that were counted are not those of the classifier asked one graph at a time; nothing may be certified."""
+
+
 class Unsupported(InputError):
     """The chosen engine cannot run this classifier exactly; the message names the obstacle."""
 

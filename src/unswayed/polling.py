@@ -1,41 +1,33 @@
 """The one loop: threat + noise + classifier + runner + store → Votes."""
 
-import json
 import os
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from unswayed.errors import InputError, StoreError
+from unswayed.errors import InputError, RefusedVotes
+from unswayed.ledger import AdaptiveLedger, Advance, Ledger
 from unswayed.runners import Block, Runner, SerialRunner
 from unswayed.sampling.classifier import style_of
 from unswayed.sampling.digest import describe_model
 from unswayed.sampling.question import Question
 from unswayed.sampling.threat import Threat
-from unswayed.sampling.until import Rule, gaps, join, looks
+from unswayed.sampling.until import Rule, gaps, looks
 from unswayed.store import Store
 from unswayed.theory.noise import Noise
 from unswayed.votes import Votes
 
 IntArray = npt.NDArray[np.int64]
-Counted = tuple[Block, IntArray]
 
 MAX_SAMPLES = 10**9  # more would fill the memory with the list of blocks alone
 BLOCK = 1000  # sample numbers counted, stored and resumed together
-SAVE_EVERY = 1.0  # seconds between writes of the store, at least; ten times as long as a write takes
-
-
-class Advance(Protocol):
-    """Told after each block how many answers it brought."""
-
-    def __call__(self, answers: int) -> None:
-        """Move on by this many answers."""
+AUDIT = 300  # answers of a poll that are asked again: they miss a fault in 2% of all once in 400 polls
 
 
 def poll(
@@ -56,6 +48,7 @@ def poll(
     purpose: str = "certify",
     draws: str = "auto",
     until: Rule | None = None,
+    audit: int = AUDIT,
 ) -> Votes:
     """The votes of sample numbers 0 .. samples - 1: the same for every batch size, device, runner and interruption.
 
@@ -67,7 +60,9 @@ def poll(
     trains or selects a model from the noise that certifies it. `draws` picks between two streams of the same law: "dense"
     draws every entry, "sparse" only what changes (`AllPairs(data, nodes)` with shared noise), "auto" the cheaper one.
     `until` (`Target(size=…)`, `Budget(seconds=…)`, or both joined by `|`) stops before `samples`, each target as soon as the
-    rule has settled it; such votes are adaptive, and only `certify(..., bounds="anytime")` takes them.
+    rule has settled it; such votes are adaptive, and only `certify(..., bounds="anytime")` takes them. `audit` answers,
+    drawn at random from all that were counted, are asked again of the model itself, one graph at a time; if one of them
+    was another (but for logits that tie within rounding), all votes are refused. `votes.notes["audit"]` says how many agreed.
     """
     samples = _whole(samples, "samples")
     question = Question(
@@ -82,11 +77,13 @@ def poll(
         engine=engine,
         batch_size=batch_size,
         draws=draws,
+        audit=audit,
     )
     settings = describe(question) | ({} if until is None else {"adaptive": True})
     kept = Store(store) if store is not None else None
     if kept is not None:
         kept.open({**settings, "noise": noise.to_dict()})
+        question = _after_refusal(kept, question)
     known = kept.votes() if kept is not None else None
     if until is not None:
         return _poll_until(
@@ -100,7 +97,20 @@ def poll(
     todo = missing(ledger.votes, samples)
     with bar(progress, sum(block.stop - block.start for block in todo) * len(threat)) as advance:
         ledger.fill(runner or SerialRunner(), todo, advance)
+    ledger.audit(partial(bar, progress, title="asking again"))
     return ledger.first(samples)
+
+
+def _after_refusal(store: Store, question: Question) -> Question:
+    """The question as it may be asked into this store: one graph at a time, once votes in it were refused."""
+    if (why := store.refusal) is None:
+        return question
+    if question.engine != "generic":
+        raise RefusedVotes(
+            f"The store {store.path} was refused ({why.partition(', so ')[0]}); engine='generic' asks the same samples again, "
+            "one graph at a time."
+        )
+    return replace(question, batch_size=1)
 
 
 def _poll_until(
@@ -114,12 +124,22 @@ def _poll_until(
         for start, stop in looks(samples):
             wanted = everyone
             if ledger.votes is not None:
-                wanted = everyone[~rule.settled(ledger.votes, samples)]
+                wanted = everyone[~(rule.settled(ledger.votes, samples) | _left_out(ledger))]
                 if rule.over() or not len(wanted):
                     break
             ledger.fill(runner, _pieces(gaps(ledger.votes, start, stop, wanted)), advance)
+    ledger.audit(partial(bar, progress, title="asking again"))
     assert ledger.votes is not None  # the first look is always taken
     return ledger.votes
+
+
+def _left_out(ledger: AdaptiveLedger) -> npt.NDArray[np.bool_]:
+    """Targets that were passed over in noise which others have answered: asking them now, knowing those answers, could
+    choose what they say, and no anytime bound covers that. With noise of its own a target may be taken up again."""
+    votes = ledger.votes
+    assert votes is not None
+    passed = np.any(~votes.polled, axis=0)
+    return np.asarray(passed & ledger.question.shared, bool)
 
 
 def _pieces(holes: list[tuple[int, int, IntArray]]) -> list[Block]:
@@ -169,115 +189,8 @@ def missing(votes: Votes | None, samples: int) -> list[Block]:
     return blocks
 
 
-@dataclass
-class Ledger:
-    """The votes counted so far, in memory and, where there is a store, on disk."""
-
-    question: Question
-    settings: dict[str, Any]
-    store: Store | None
-    votes: Votes | None
-    fresh: list[Counted] = field(default_factory=list)  # counted since the votes were last joined
-    redrawn: Votes | None = None  # the first part of a stored block; the store keeps the whole one
-
-    def __post_init__(self) -> None:
-        if self.votes is None:
-            return
-        asked, stored = {**self.settings, "classes": self.votes.classes}, dict(self.votes.provenance)
-        if stored != json.loads(json.dumps(asked)) or self.votes.noise != self.question.noise:
-            raise StoreError("The votes in the store are of another run than its settings; use a new folder.")
-        classes = self.question.classes
-        if classes is not None and self.votes.classes != classes:
-            raise StoreError(
-                f"The stored votes have {self.votes.classes} classes, but classes={classes} was given."
-            )
-
-    def fill(self, runner: Runner, blocks: list[Block], advance: Advance) -> None:
-        """Count these blocks; whatever stops it, what was counted is in the store."""
-        due = time.monotonic() + SAVE_EVERY
-        try:
-            for block, counts in runner.run(self.question, blocks):
-                self.add(block, counts)
-                advance((block.stop - block.start) * len(counts))
-                if (now := time.monotonic()) >= due:
-                    self.save()
-                    due = time.monotonic() + max(SAVE_EVERY, 10 * (time.monotonic() - now))
-        finally:
-            self.save()
-
-    def add(self, block: Block, counts: IntArray) -> None:
-        """Note one block's counts; the part of a stored block that was drawn again stays out of the store."""
-        stored = self.votes
-        if stored is not None and np.any((stored.starts < block.stop) & (stored.stops > block.start)):
-            self.redrawn = self.joined([(block, counts)])
-        else:
-            self.fresh.append((block, counts))
-
-    def joined(self, counted: list[Counted]) -> Votes:
-        """Votes of these blocks alone, with everything that says what was asked."""
-        threat = self.question.threat
-        classes = counted[0][1].shape[1]
-        blocks = np.zeros((len(counted), len(threat), classes), dtype=np.int64)
-        polled = np.zeros(blocks.shape[:2], dtype=bool)
-        for i, (block, counts) in enumerate(counted):
-            which = slice(None) if block.targets is None else list(block.targets)
-            blocks[i, which] = counts
-            polled[i, which] = True
-        return Votes(
-            blocks=blocks,
-            starts=np.array([block.start for block, _ in counted]),
-            stops=np.array([block.stop for block, _ in counted]),
-            noise=self.question.noise,
-            entries=threat.entries,
-            ones=threat.ones,
-            targets=threat.targets,
-            polled=polled,
-            provenance={**self.settings, "classes": int(classes)},
-        )
-
-    def save(self) -> None:
-        """Join what was counted to the votes and write them to the store, if there is one."""
-        if not self.fresh:
-            return
-        fresh = self.joined(self.fresh)
-        self.votes, self.fresh = (fresh if self.votes is None else self.votes + fresh), []
-        if self.store is not None:
-            self.store.save(self.votes)
-
-    def first(self, samples: int) -> Votes:
-        """The votes of sample numbers 0 .. samples - 1."""
-        votes = self.votes
-        assert votes is not None
-        assert votes.polled is not None
-        keep = votes.stops <= samples
-        kept = replace(
-            votes,
-            blocks=votes.blocks[keep],
-            starts=votes.starts[keep],
-            stops=votes.stops[keep],
-            polled=votes.polled[keep],
-        )
-        return (kept if self.redrawn is None else kept + self.redrawn).first(samples)
-
-
-class AdaptiveLedger(Ledger):
-    """Votes that may have different samples for different targets; a later look can fill in what one left out."""
-
-    def add(self, block: Block, counts: IntArray) -> None:
-        """Note one block's counts."""
-        self.fresh.append((block, counts))
-
-    def save(self) -> None:
-        """Join what was counted to the votes and write them to the store, if there is one."""
-        for counted in self.fresh:
-            self.votes = join(self.votes, self.joined([counted]))
-        if self.fresh and self.store is not None and self.votes is not None:
-            self.store.save(self.votes)
-        self.fresh = []
-
-
 @contextmanager
-def bar(progress: bool | None, answers: int) -> Iterator[Advance]:
+def bar(progress: bool | None, answers: int, title: str = "polling") -> Iterator[Advance]:
     """A progress bar with rate and time left on standard error; silent off a terminal or where not wanted."""
     if not answers or progress is False or not sys.stderr.isatty():
         yield lambda answers: None
@@ -286,9 +199,9 @@ def bar(progress: bool | None, answers: int) -> Iterator[Advance]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     speed = TextColumn("{task.fields[rate]}/s")
-    columns = (TextColumn("polling"), BarColumn(), MofNCompleteColumn(), speed, TimeRemainingColumn())
+    columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), speed, TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task("polling", total=answers, rate="–")
+        task = shown.add_task(title, total=answers, rate="–")
 
         def advance(answers: int) -> None:
             shown.advance(task, answers)

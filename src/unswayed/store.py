@@ -17,6 +17,8 @@ from unswayed.votes import Votes, wordless
 FORMAT = 2
 SETTINGS = "settings.json"
 VOTES = "votes.npz"
+REFUSED = "refused.json"  # why the votes counted first were refused; they are kept beside it
+REFUSED_VOTES = "refused.npz"
 
 
 class Store:
@@ -75,6 +77,22 @@ class Store:
         """Replace the stored votes, atomically."""
         votes.save(self.path / VOTES)
 
+    @property
+    def refusal(self) -> str | None:
+        """Why votes of this run were refused; None if they never were. What is counted now is counted the slow way."""
+        path = self.path / REFUSED
+        try:
+            return str(json.loads(path.read_bytes())["why"]) if path.exists() else None
+        except (ValueError, KeyError, TypeError) as error:
+            raise StoreError(f"{path} is damaged: it does not say why votes were refused.") from error
+
+    def refuse(self, why: str) -> None:
+        """Put the stored votes aside and mark the store; a crash in between leaves a store that asks all of it again."""
+        votes = self.path / VOTES
+        if votes.exists():
+            os.replace(votes, self.path / REFUSED_VOTES)
+        write_atomically(self.path / REFUSED, json.dumps({"why": why}).encode() + b"\n")
+
 
 WORDS = {
     "model": "model",
@@ -131,6 +149,21 @@ def load_votes(path: str | os.PathLike[str]) -> Votes:
         return Votes.load(path)
     store = Store(path)
     store.settings()
-    if (votes := store.votes()) is None:
+    votes, refusal = store.votes(), store.refusal
+    if votes is None and refusal is not None:
+        raise StoreError(f"The votes in {path} were refused: {refusal}")
+    if votes is None:
         raise StoreError(f"The store {path} has no votes yet.")
-    return votes
+    return _prefix(votes, path)
+
+
+def _prefix(votes: Votes, path: str | os.PathLike[str]) -> Votes:
+    """The votes of sample numbers 0, 1, 2, … without a gap: which blocks of a run still going are done may be no accident."""
+    whole = 0
+    for start, stop in sorted(zip(votes.starts.tolist(), votes.stops.tolist(), strict=True)):
+        if start > whole:
+            break
+        whole = stop
+    if not whole:
+        raise StoreError(f"The store {path} has no votes of its first samples yet.")
+    return votes.first(whole)

@@ -116,7 +116,7 @@ class TestEngine:
 
 
 class Wrong(GenericEngine):
-    """An engine that supports everything and counts nonsense."""
+    """An engine that supports everything and answers nonsense."""
 
     name = "wrong"
 
@@ -124,8 +124,8 @@ class Wrong(GenericEngine):
     def supports(cls, question):
         return None
 
-    def count(self, start, stop, targets=None):
-        return np.roll(super().count(start, stop, targets), 1, axis=1)
+    def labels(self, start, stop, targets=None):
+        return (super().labels(start, stop, targets) + 1) % self.classes
 
 
 class Never(Wrong):
@@ -149,11 +149,11 @@ class Nearly(Wrong):
 
     name = "nearly"
 
-    def count(self, start, stop, targets=None):
-        return GenericEngine.count(self, start, stop, targets)
+    def labels(self, start, stop, targets=None):
+        return GenericEngine.labels(self, start, stop, targets)
 
-    def answers(self, start, stop, targets):
-        logits = super().answers(start, stop, targets)
+    def answers(self, start, stop, targets, noise=None):
+        logits = super().answers(start, stop, targets, noise)
         logits[0, targets.index(self.astray)] += 1e-3
         return logits
 

@@ -35,8 +35,8 @@ class TestRunner:
         done = dict(runner.run(question, blocks))
         assert set(done) == set(blocks)
         engine = GenericEngine(question)
-        for block, counts in done.items():
-            assert np.array_equal(counts, engine.count(block.start, block.stop, block.targets))
+        for block, part in done.items():
+            assert np.array_equal(part.counts, engine.count(block.start, block.stop, block.targets))
 
     def test_no_blocks_ask_nothing(self, runner, question):
         assert list(runner.run(question, [])) == []

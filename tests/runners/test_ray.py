@@ -88,9 +88,9 @@ def cut(samples, size):
 def table(results):
     """{(start, stop): counts}; a block that came twice is an error."""
     found = {}
-    for block, counts in results:
+    for block, part in results:
         assert (block.start, block.stop) not in found, "counted twice"
-        found[block.start, block.stop] = counts.tolist()
+        found[block.start, block.stop] = (part.counts.tolist(), part.audit)
     return found
 
 

@@ -8,7 +8,7 @@ from torch_geometric.utils import erdos_renyi_graph
 
 from unswayed.models import build
 from unswayed.runners.serial import _adjacent, _counted
-from unswayed.sampling.engines import Labelling, choose
+from unswayed.sampling.engines import choose
 from unswayed.sampling.question import Block, Question
 from unswayed.sampling.threat import AllPairs, Row
 from unswayed.theory.noise import AddDelete, Flip
@@ -30,13 +30,12 @@ def question(request: pytest.FixtureRequest) -> Question:
 @pytest.mark.parametrize("targets", [None, (1, 0)])
 def test_blocks_together_count_as_each_alone(question: Question, targets: tuple[int, ...] | None) -> None:
     engine = choose(question)
-    assert isinstance(engine, Labelling)
     blocks = [Block(0, 100, targets), Block(100, 130, targets), Block(130, 400, targets)]
-    together = list(_counted(engine, blocks))
+    together = list(_counted(question, engine, blocks))
     assert [block for block, _ in together] == blocks
-    for block, counts in together:
-        np.testing.assert_array_equal(counts, engine.count(block.start, block.stop, targets))
-    assert sum(counts.sum() for _, counts in together) == 400 * len(together[0][1])
+    for block, part in together:
+        np.testing.assert_array_equal(part.counts, engine.count(block.start, block.stop, targets))
+    assert sum(part.counts.sum() for _, part in together) == 400 * len(together[0][1].counts)
 
 
 def test_only_neighbours_of_the_same_targets_go_together() -> None:

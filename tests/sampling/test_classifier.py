@@ -136,6 +136,7 @@ def test_modules_on_dense_adjacencies_vote_like_their_sparse_twin(data, kind):
         with warnings.catch_warnings():
             warnings.simplefilter("error" if kind is not Flat else "ignore")
             asked = engine(model, threat, batch_size=7)
+            asked.count(0, 40)
         assert asked.classifier.batched == (kind is not Flat)
         assert np.array_equal(asked.count(0, 40), expected)
 

@@ -17,22 +17,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from unswayed._version import __version__
 from unswayed.errors import InputError, UnswayedError, WorldError
-from unswayed.sampling.engines import choose
+from unswayed.sampling.engines import Engine, choose
 from unswayed.sampling.question import Block, Question
-
-IntArray = npt.NDArray[np.int64]
+from unswayed.sampling.tally import Tally, tally
 
 LOCAL = "local"
 TRIES = 3  # at a client server that answers and then gives up
 PULSE = 5.0  # seconds between looks at the cluster while nothing finishes
 KEPT = "Every finished block is kept: with a store, the same call goes on from there."
 
-_engines: dict[str, Any] = {}  # in a worker: the engine of the question it is working on
+_engines: dict[str, tuple[Question, Engine]] = {}  # in a worker: what it is working on, and its engine
 
 
 @dataclass(eq=False)
@@ -61,8 +57,8 @@ class RayRunner:
         if self.cpus_per_task < 0 or self.gpus_per_task < 0 or self.retries < 0:
             raise InputError("cpus_per_task, gpus_per_task and retries must not be negative.")
 
-    def run(self, question: Question, blocks: Sequence[Block]) -> Iterator[tuple[Block, IntArray]]:
-        """Pairs of a block and its counts, as they finish; one clear error if a block cannot be counted."""
+    def run(self, question: Question, blocks: Sequence[Block]) -> Iterator[tuple[Block, Tally]]:
+        """Pairs of a block and what was counted for it, as they finish; one clear error if a block cannot be counted."""
         if not blocks:
             return
         if question.device.startswith("cuda") and not self.gpus_per_task:
@@ -139,7 +135,7 @@ class _Run:
         self.asked: dict[Any, tuple[Block, int]] = {}
         self.last_room = time.monotonic()
 
-    def results(self, blocks: Sequence[Block]) -> Iterator[tuple[Block, IntArray]]:
+    def results(self, blocks: Sequence[Block]) -> Iterator[tuple[Block, Tally]]:
         """Every block once; before an error is raised, the blocks that are being counted are waited for and kept."""
         self.waiting.extend((block, 0) for block in blocks)
         failure: UnswayedError | None = None
@@ -174,14 +170,14 @@ class _Run:
         limit = self.runner.workers if self.runner.workers is not None and not started_here else 2 * slots
         return max(limit, 1)
 
-    def _take(self) -> Generator[tuple[Block, IntArray], None, UnswayedError | None]:
+    def _take(self) -> Generator[tuple[Block, Tally], None, UnswayedError | None]:
         """Yields the next finished block, if one finishes soon; returns a failure that asking again cannot mend."""
         done, _ = self.ray.wait(list(self.asked), num_returns=1, timeout=PULSE)
         failure: UnswayedError | None = None
         for reference in done:
             block, tries = self.asked.pop(reference)
             try:
-                counts = np.array(self.ray.get(reference), np.int64)
+                counted: Tally = self.ray.get(reference)
             except self.ray.exceptions.RayTaskError as error:
                 failure = failure or _explain(error, block)
             except (
@@ -192,11 +188,11 @@ class _Run:
                 else:
                     self.waiting.appendleft((block, tries + 1))
             else:
-                yield block, counts
+                yield block, counted
         return failure
 
 
-def count_block(version: str, name: str, held: list[Any], threads: int, block: Block) -> IntArray:
+def count_block(version: str, name: str, held: list[Any], threads: int, block: Block) -> Tally:
     """What a worker does: counts one block, with an engine that it builds once for each question.
 
     `held` wraps the reference to the question in a list, because Ray would unpack a bare one again for every block.
@@ -211,9 +207,10 @@ def count_block(version: str, name: str, held: list[Any], threads: int, block: B
 
         torch.set_num_threads(threads)
         _engines.clear()
-        _engines[name] = choose(ray.get(held[0]))
-    counts: IntArray = _engines[name].count(block.start, block.stop, block.targets)
-    return counts
+        question: Question = ray.get(held[0])
+        _engines[name] = (question, choose(question))
+    question, engine = _engines[name]
+    return tally(question, engine, block, engine.labels(block.start, block.stop, block.targets))
 
 
 def _import_ray() -> Any:

@@ -2,15 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-import numpy.typing as npt
 import torch
 
-from unswayed.sampling.engines import Engine, Labelling, choose
+from unswayed.sampling.engines import Engine, choose
 from unswayed.sampling.question import Block, Question
-from unswayed.sampling.structures import count_labels
-
-IntArray = npt.NDArray[np.int64]
+from unswayed.sampling.tally import Tally, tally
 
 # Votes that a card is asked for at a time: a second or two, so that little is lost when it is stopped.
 AT_ONCE = 2**24
@@ -22,8 +18,8 @@ class SerialRunner:
     def __init__(self) -> None:
         self._last: tuple[Question, Engine] | None = None
 
-    def run(self, question: Question, blocks: Sequence[Block]) -> Iterator[tuple[Block, IntArray]]:
-        """Pairs of a block and its counts, in the order given."""
+    def run(self, question: Question, blocks: Sequence[Block]) -> Iterator[tuple[Block, Tally]]:
+        """Pairs of a block and what was counted for it, in the order given."""
         if not blocks:
             return
         if self._last is None or self._last[0] is not question:
@@ -31,20 +27,16 @@ class SerialRunner:
         engine = self._last[1]
         room = AT_ONCE if torch.device(question.device).type == "cuda" else 0
         for group in _adjacent(blocks, room // max(1, len(question.threat))):
-            yield from _counted(engine, group)
+            yield from _counted(question, engine, group)
 
 
-def _counted(engine: Engine, group: list[Block]) -> Iterator[tuple[Block, IntArray]]:
-    """The blocks of a group with their counts; a single question for several blocks where the engine can tell them apart."""
+def _counted(question: Question, engine: Engine, group: list[Block]) -> Iterator[tuple[Block, Tally]]:
+    """The blocks of a group with what was counted, from a single question for all of them."""
     first, last = group[0], group[-1]
-    if len(group) > 1 and isinstance(engine, Labelling):
-        labels = engine.labels(first.start, last.stop, first.targets)
-        for block in group:
-            part = labels[block.start - first.start : block.stop - first.start]
-            yield block, count_labels(part, engine.classes)
-    else:
-        for block in group:
-            yield block, engine.count(block.start, block.stop, block.targets)
+    labels = engine.labels(first.start, last.stop, first.targets)
+    for block in group:
+        part = labels[block.start - first.start : block.stop - first.start]
+        yield block, tally(question, engine, block, part)
 
 
 def _adjacent(blocks: Sequence[Block], samples: int) -> Iterator[list[Block]]:

@@ -14,6 +14,7 @@ from unswayed.theory.noise import Noise
 
 ENGINES = ("auto", "generic", "fast")
 DRAWS = ("auto", "dense", "sparse")
+MOST = 100_000  # answers of an audit: they are kept with the votes
 SPARSE_BELOW = 1 / 16  # where one word a drawn entry, and the bookkeeping, cost less than one word an entry
 
 
@@ -33,7 +34,8 @@ class Question:
     `shared` draws one noise for all targets; each target's guarantee, and the union bound over targets, are the same as
     with separate noise. `classes` is None until the classifier's output columns are known. `dtype` None keeps the
     model's own. `draws` says which stream of the same law is used: "dense" draws a word for every entry, "sparse" only
-    for what changes (nodes of a whole graph with noise shared by all of them), "auto" the cheaper one.
+    for what changes (nodes of a whole graph with noise shared by all of them), "auto" the cheaper one. `audit` is how
+    many of the answers are kept to be asked again.
     """
 
     model: Any
@@ -48,6 +50,7 @@ class Question:
     batch_size: int | None = None
     dtype: torch.dtype | None = None
     draws: str = "auto"
+    audit: int = 0
 
     def __post_init__(self) -> None:
         if not isinstance(self.threat, Threat):
@@ -66,6 +69,8 @@ class Question:
             raise InputError(f"classes must be a whole number from 2 up, not {self.classes!r}.")
         if self.draws not in DRAWS:
             raise InputError(f"draws must be one of {', '.join(DRAWS)}, not {self.draws!r}.")
+        if isinstance(self.audit, bool) or not isinstance(self.audit, int) or not 0 <= self.audit <= MOST:
+            raise InputError(f"audit must be a whole number from 0 to {MOST:,}, not {self.audit!r}.")
         if self.draws == "sparse" and not self._one_graph_for_all:
             raise InputError(
                 "Sparse draws are for AllPairs(data, nodes) with shared noise; use draws='dense'."

@@ -11,6 +11,9 @@ from unswayed.sampling.sparse import SparseStream, pair_of
 from unswayed.sampling.stream import Stream
 from unswayed.theory.noise import Noise
 
+TRIAL = 0x7E57  # the seed of structures that a classifier is tried on
+STEPS, SHIFT = (7919, 7907, 7901, 7883, 7879), 104_729
+
 
 def sample_numbers(start: int, stop: int) -> tuple[Tensor, Tensor]:
     """What stands for the flips of these samples until their edges are asked for: their numbers, in the same shape."""
@@ -19,15 +22,21 @@ def sample_numbers(start: int, stop: int) -> tuple[Tensor, Tensor]:
 
 
 def noisy_edges(graph: Graph, clean: Tensor, stream: Stream, noise: Noise, start: int, stop: int) -> Tensor:
-    """int64[2, edges]: noisy versions of the graph, block-diagonal; `clean` lists its pairs' entries, ascending.
+    """int64[2, edges]: noisy versions of the graph, block-diagonal; `clean` lists its pairs' entries, ascending."""
+    n = graph.num_nodes
+    drawn = SparseStream(stream).ones(start, stop, n * (n - 1) // 2, clean, noise, device=clean.device)
+    return listed(graph, *drawn, stop - start)
 
-    First the self-loops, then the pairs by entry in one direction, then in the other, on the device of `clean`.
+
+def listed(graph: Graph, sample: Tensor, entry: Tensor, count: int) -> Tensor:
+    """int64[2, edges] of `count` graphs with these entries, by sample and entry, on their device.
+
+    First the self-loops, then the pairs by entry in one direction, then in the other.
     """
-    n, device = graph.num_nodes, clean.device
-    sample, entry = SparseStream(stream).ones(start, stop, n * (n - 1) // 2, clean, noise, device=device)
+    n, device = graph.num_nodes, entry.device
     first, second = pair_of(entry)
     one, other = first + sample * n, second + sample * n
-    shift = torch.arange(stop - start, device=device)[:, None] * n
+    shift = torch.arange(count, device=device)[:, None] * n
     loops = (graph.loops.to(device) + shift).flatten()
     return torch.stack([torch.cat([loops, one, other]), torch.cat([loops, other, one])])
 
@@ -62,6 +71,21 @@ class SparseLayout:
         return noisy_edges(
             self.graph, self.clean, question.stream, question.noise, start, start + len(flips[0])
         )
+
+    def trial(self, noise: Noise, start: int, stop: int) -> Tensor:
+        """int64[2, edges] of graphs to try a classifier on: noisy ones with every entry moved elsewhere.
+
+        Each is wired as none of the others is; every second one has the noisy edges too, so that no batch of the same
+        number of noisy graphs has more.
+        """
+        stream, entries = Stream(TRIAL, "select"), self.entries
+        drawn = SparseStream(stream).ones(start, stop, entries, self.clean, noise, device=self.clean.device)
+        sample, entry = drawn
+        step = next((prime for prime in STEPS if entries % prime), 1)  # coprime, so that no two entries meet
+        moved = sample * entries + (entry * step + (start + sample) * SHIFT) % entries
+        stay = (start + sample) % 2 == 1
+        key = torch.unique(torch.cat([moved, (sample * entries + entry)[stay]]))
+        return listed(self.graph, key // entries, key % entries, stop - start)
 
     def size(self, question: Question) -> float:
         """Expected nodes plus edges of one noisy graph: what its cost follows."""

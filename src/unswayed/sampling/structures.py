@@ -10,8 +10,10 @@ from torch import Tensor
 
 from unswayed.sampling.inputs import Graph, pair_entries
 from unswayed.sampling.question import Question
-from unswayed.sampling.sparse_graphs import SparseLayout
+from unswayed.sampling.sparse_graphs import TRIAL, SparseLayout
+from unswayed.sampling.stream import Stream
 from unswayed.sampling.threat import AllPairs, Pairs, Row
+from unswayed.theory.noise import Flip, Noise
 
 
 def noisy(clean: Tensor, flips: tuple[Tensor, Tensor]) -> Tensor:
@@ -44,7 +46,22 @@ class Layout:
 
         The order within a graph never depends on the batch, so neither does any sum over neighbours.
         """
-        present = noisy(self.clean, flips)
+        return self.listed(noisy(self.clean, flips))
+
+    def trial(self, noise: Noise, start: int, stop: int) -> Tensor:
+        """int64[2, edges] of graphs to try a classifier on: any two of them differ in about half of all entries.
+
+        In every second one no entry of a noisy graph is missing, so that a batch of noisy graphs has no more edges than
+        as many of these, unless noise fills two thirds of all entries.
+        """
+        stream, device = Stream(TRIAL, "select"), self.clean.device
+        half = stream.flips(start, stop, self.drawn, Flip(0.5), device=device)[0]
+        present = noisy(self.clean, stream.flips(start, stop, self.drawn, noise, target=1, device=device))
+        denser = (torch.arange(start, stop, device=device) % 2 == 1)[:, None]
+        return self.listed(torch.where(denser, present | half, present ^ half))
+
+    def listed(self, present: Tensor) -> Tensor:
+        """int64[2, edges] of graphs with these entries bool[graphs, entries]: what is constant, then by entry."""
         if self.unused is not None:
             present[:, self.unused] = False
         n, count = self.graph.num_nodes, len(present)

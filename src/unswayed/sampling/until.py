@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from unswayed.certificates import certify
 from unswayed.errors import InputError
+from unswayed.notes import joined
 from unswayed.theory.binomial import lower_limit, upper_limit
 from unswayed.theory.bounds import check_level
 from unswayed.theory.size import certified_size
@@ -181,7 +182,7 @@ def join(votes: Votes | None, fresh: Votes) -> Votes:
     blocks, polled = votes.blocks.copy(), votes.polled.copy()
     blocks[at] += fresh.blocks[0]
     polled[at] |= fresh.polled[0]
-    return replace(votes, blocks=blocks, polled=polled)
+    return replace(votes, blocks=blocks, polled=polled, notes=joined(votes.notes, fresh.notes))
 
 
 def gaps(votes: Votes | None, start: int, stop: int, wanted: IntArray) -> list[tuple[int, int, IntArray]]:

@@ -340,8 +340,9 @@ def test_one_at_a_time_votes_are_those_of_the_module_alone(medium):
             degree = torch.bincount(edge_index[0], minlength=len(x)).double()
             return torch.stack([degree, degree.mean().expand(len(x))], dim=1)
 
+    asked = engine(Mixing(), Row(medium, [0, 7]), Flip(0.7), batch_size=50)
     with pytest.warns(UserWarning, match="one noisy graph at a time"):
-        asked = engine(Mixing(), Row(medium, [0, 7]), Flip(0.7), batch_size=50)
+        asked.count(0, 20)
     graph = nx.Graph(medium.edge_index.T.tolist())
     graph.add_nodes_from(range(30))
     for position, node in enumerate((0, 7)):

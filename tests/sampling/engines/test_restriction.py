@@ -52,7 +52,7 @@ def test_votes_are_those_of_the_whole_graph(noise, shared, nodes):
     cut = engine(Net(), nodes, noise, shared=shared)
     assert cut.restricts
     votes = cut.count(0, 300)
-    cut.restricts = False
+    cut._restricts = False
     assert np.array_equal(votes, cut.count(0, 300))
 
 

@@ -1,11 +1,8 @@
 """The dense engine: exact votes for graph classifiers when every pair of nodes is noisy, by batched adjacency matrices."""
 
-from collections.abc import Callable
 from itertools import pairwise
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -13,17 +10,16 @@ from unswayed.errors import Unsupported
 from unswayed.sampling.classifier import Classifier
 from unswayed.sampling.engines import philox_triton
 from unswayed.sampling.engines.cores import cores, full_precision
+from unswayed.sampling.engines.counting import Counting
 from unswayed.sampling.engines.frozen import diagonal, frozen
 from unswayed.sampling.engines.layers import Layer
 from unswayed.sampling.engines.recognise import Plan, recognise
 from unswayed.sampling.engines.room import room, within_memory
 from unswayed.sampling.inputs import Graph, pair_entries
 from unswayed.sampling.question import Question
-from unswayed.sampling.structures import count_labels, noisy
+from unswayed.sampling.structures import noisy
 from unswayed.sampling.threat import AllPairs
-
-IntArray = npt.NDArray[np.int64]
-Result = TypeVar("Result")
+from unswayed.theory.noise import Noise
 
 # of one chunk: rows of states, and numbers of its adjacency matrices; a few times a core's cache, where the cost of calling
 # an operation and of leaving the cache balance, or some of a card's memory
@@ -48,7 +44,7 @@ def graph_plan(model: nn.Module) -> Plan:
     return plan
 
 
-class DenseEngine:
+class DenseEngine(Counting):
     """Gives the generic engine's votes, but for logits that tie within rounding, for `AllPairs(graphs)`.
 
     Every graph has chunks of samples of its own size, so that graphs of 4 and of 600 nodes both fill the cache.
@@ -88,28 +84,17 @@ class DenseEngine:
         self.places: dict[int, Tensor] = {}
         self.classes = self.answers(0, 1, (0,)).shape[-1]
 
-    def count(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> IntArray:
-        """int64[targets, classes]: votes of samples start .. stop - 1 for the targets at these positions."""
-        asked = tuple(range(len(self.threat))) if targets is None else tuple(targets)
-        parts = self._over_spans(start, stop, asked, lambda labels: count_labels(labels, self.classes))
-        return sum(parts, start=np.zeros((len(asked), self.classes), dtype=np.int64))
-
     def labels(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> Tensor:
         """int64[samples, targets]: the votes themselves; -1 is no answer."""
         asked = tuple(range(len(self.threat))) if targets is None else tuple(targets)
-        return torch.cat(self._over_spans(start, stop, asked, lambda labels: labels))
-
-    def _over_spans(
-        self, start: int, stop: int, asked: tuple[int, ...], take: Callable[[Tensor], Result]
-    ) -> list[Result]:
-        """What `take` makes of the labels of each span of samples."""
         widest = max(1, int(self.threat.entries[list(asked)].max(initial=0)))
         workers = torch.get_num_threads() if self.device.type == "cpu" else 1
 
-        def ask() -> list[Result]:
+        def ask() -> Tensor:
             spans = _spans(start, stop, room(SPAN, self.device) // widest // workers, workers)
             with self.classifier.evaluation(), torch.no_grad(), full_precision(), cores(self.device) as on:
-                return on.map(lambda span: take(self._label_span(asked, widest, span)), spans)
+                none = torch.empty((0, len(asked)), dtype=torch.int64, device=self.device)
+                return torch.cat([none, *on.map(lambda span: self._label_span(asked, widest, span), spans)])
 
         return within_memory(self.device, ask, self.known.clear)
 
@@ -135,19 +120,22 @@ class DenseEngine:
         """How many noisy versions of a graph of n nodes are asked about at once."""
         return max(1, min(room(ROWS, self.device) // n, room(NUMBERS, self.device) // n**2))
 
-    def answers(self, start: int, stop: int, targets: tuple[int, ...]) -> Tensor:
+    def answers(self, start: int, stop: int, targets: tuple[int, ...], noise: Noise | None = None) -> Tensor:
         """[samples, targets, classes]: the logits that votes are read from."""
         with self.classifier.evaluation(), torch.no_grad(), full_precision():
-            return torch.stack([self._answer_one(start, stop, target) for target in targets], dim=1)
+            said = [self._answer_one(range(start, stop), target, noise) for target in targets]
+            return torch.stack(said, dim=1)
 
-    def _answer_one(self, start: int, stop: int, target: int) -> Tensor:
+    def _answer_one(self, span: range, target: int, noise: Noise | None) -> Tensor:
         graph = self._noisy(target)
-        return graph.logits(self._draw(range(start, stop), graph.entries, self.question.key_of(target)))
+        return graph.logits(self._draw(span, graph.entries, self.question.key_of(target), noise))
 
-    def _draw(self, span: range, entries: int, key: int | None) -> tuple[Tensor, Tensor]:
+    def _draw(
+        self, span: range, entries: int, key: int | None, noise: Noise | None = None
+    ) -> tuple[Tensor, Tensor]:
         question = self.question
         return question.stream.flips(
-            span.start, span.stop, entries, question.noise, target=key, device=self.device
+            span.start, span.stop, entries, noise or question.noise, target=key, device=self.device
         )
 
     def _noisy(self, target: int) -> "Noisy":

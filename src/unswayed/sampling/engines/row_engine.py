@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import ClassVar
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -14,6 +12,7 @@ from unswayed.sampling.classifier import Classifier
 from unswayed.sampling.engines import philox_triton
 from unswayed.sampling.engines.attention import AttentionLayer
 from unswayed.sampling.engines.cores import Cores, cores, full_precision
+from unswayed.sampling.engines.counting import Counting
 from unswayed.sampling.engines.layers import Layer, Payload, Sent
 from unswayed.sampling.engines.room import room, within_memory
 from unswayed.sampling.engines.row import Prepared, Replaced, own_states, row_plan
@@ -23,10 +22,9 @@ from unswayed.sampling.engines.row_sorted import SortedSum
 from unswayed.sampling.engines.row_sums import CommonSum, Drawn, Flips, TargetSum
 from unswayed.sampling.engines.surroundings import Surroundings
 from unswayed.sampling.question import Question
-from unswayed.sampling.structures import count_labels
 from unswayed.sampling.threat import Row
+from unswayed.theory.noise import Noise
 
-IntArray = npt.NDArray[np.int64]
 FirstSum = CommonSum | SortedSum | TargetSum
 
 # Numbers held at a time: noise of a span of samples (bits), payloads of a chunk of targets, the states of attached nodes
@@ -40,7 +38,7 @@ KEPT = {"cpu": 2**26, "cuda": 2**32}
 WILD = 8.0  # a clean neighbour that flips is subtracted again: what is left may be e^WILD times smaller
 
 
-class RowEngine:
+class RowEngine(Counting):
     """Gives the generic engine's votes, but for logits that tie within rounding, for `Row` and two known layers."""
 
     name: ClassVar[str] = "row"
@@ -105,18 +103,6 @@ class RowEngine:
                 widths.append(2 * known.sent[i][0][0].numel())
         return int(Replaced(known, node, rows).forward().shape[-1]), max(widths)
 
-    def count(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> IntArray:
-        """int64[targets, classes]: votes of samples start .. stop - 1 for the targets at these positions."""
-        asked = tuple(range(len(self.nodes))) if targets is None else tuple(targets)
-
-        def ask() -> IntArray:
-            counts = np.zeros((len(asked), self.classes), dtype=np.int64)
-            for _, begin, labels in self._labels(start, stop, asked):
-                counts[begin : begin + labels.shape[1]] += count_labels(labels, self.classes)
-            return counts
-
-        return within_memory(self.device, ask, self.kept.clear)
-
     def labels(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> Tensor:
         """int64[samples, targets]: the votes themselves; -1 is no answer."""
         asked = tuple(range(len(self.nodes))) if targets is None else tuple(targets)
@@ -143,27 +129,28 @@ class RowEngine:
                         drawn = self._draw(low, high, self.question.key_of(target), on)
                         yield from ((low, i, labels) for _, labels in self._chunks(drawn, (target,), on))
 
-    def answers(self, start: int, stop: int, targets: tuple[int, ...]) -> Tensor:
+    def answers(self, start: int, stop: int, targets: tuple[int, ...], noise: Noise | None = None) -> Tensor:
         """[samples, targets, classes]: the logits that votes are read from."""
         together = self.question.shared and self.coupling != "coupled"
         groups = [targets] if together else [(target,) for target in targets]
         with self.classifier.evaluation(), torch.no_grad(), full_precision(), cores(self.device) as on:
-            return torch.cat([self._answer_group(start, stop, group, on) for group in groups], dim=1)
+            return torch.cat([self._answer_group(start, stop, group, on, noise) for group in groups], dim=1)
 
-    def _answer_group(self, start: int, stop: int, group: tuple[int, ...], on: Cores) -> Tensor:
-        drawn = self._draw(start, stop, self.question.key_of(group[0]), on)
+    def _answer_group(
+        self, start: int, stop: int, group: tuple[int, ...], on: Cores, noise: Noise | None
+    ) -> Tensor:
+        drawn = self._draw(start, stop, self.question.key_of(group[0]), on, noise)
         return self._asker(group, drawn.alike)(drawn)
 
-    def _draw(self, low: int, high: int, key: int | None, on: Cores) -> Drawn:
+    def _draw(self, low: int, high: int, key: int | None, on: Cores, noise: Noise | None = None) -> Drawn:
         question, n = self.question, self.known.around.n
+        noise = noise or question.noise
         if on.pool is None:
-            drawn = question.stream.flips(low, high, n, question.noise, target=key, device=self.device)
+            drawn = question.stream.flips(low, high, n, noise, target=key, device=self.device)
             return Drawn(*drawn)
         step = max(4, FLOATS["cpu"] // n // 4 * 4)
         parts = on.map(
-            lambda begin: question.stream.flips(
-                begin, min(begin + step, high), n, question.noise, target=key
-            ),
+            lambda begin: question.stream.flips(begin, min(begin + step, high), n, noise, target=key),
             range(low, high, step),
         )
         zero = torch.cat([part[0] for part in parts])

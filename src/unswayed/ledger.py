@@ -1,0 +1,174 @@
+"""The ledger: the votes counted so far, in memory and on disk, and the audit of what was counted."""
+
+import json
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from unswayed.errors import RefusedVotes, StoreError
+from unswayed.notes import PENDING, Audit, joined
+from unswayed.runners import Block, Runner, Tally
+from unswayed.sampling.audit import asked_again, complaint
+from unswayed.sampling.question import Question
+from unswayed.sampling.until import join
+from unswayed.store import Store
+from unswayed.votes import Votes
+
+Counted = tuple[Block, Tally]
+
+SAVE_EVERY = 1.0  # seconds between writes of the store, at least; ten times as long as a write takes
+
+
+class Advance(Protocol):
+    """Told after each block how many answers it brought."""
+
+    def __call__(self, answers: int) -> None:
+        """Move on by this many answers."""
+
+
+Watch = Callable[[int], AbstractContextManager[Advance]]  # shows how far so many answers have come
+
+
+@dataclass
+class Ledger:
+    """The votes counted so far, in memory and, where there is a store, on disk."""
+
+    question: Question
+    settings: dict[str, Any]
+    store: Store | None
+    votes: Votes | None
+    fresh: list[Counted] = field(default_factory=list)  # counted since the votes were last joined
+    redrawn: Votes | None = None  # the first part of a stored block; the store keeps the whole one
+
+    def __post_init__(self) -> None:
+        if self.votes is None:
+            return
+        asked, stored = {**self.settings, "classes": self.votes.classes}, dict(self.votes.provenance)
+        if stored != json.loads(json.dumps(asked)) or self.votes.noise != self.question.noise:
+            raise StoreError("The votes in the store are of another run than its settings; use a new folder.")
+        classes = self.question.classes
+        if classes is not None and self.votes.classes != classes:
+            raise StoreError(
+                f"The stored votes have {self.votes.classes} classes, but classes={classes} was given."
+            )
+
+    def fill(self, runner: Runner, blocks: list[Block], advance: Advance) -> None:
+        """Count these blocks; whatever stops it, what was counted is in the store."""
+        due = time.monotonic() + SAVE_EVERY
+        try:
+            for block, counted in runner.run(self.question, blocks):
+                self.add(block, counted)
+                advance((block.stop - block.start) * len(counted.counts))
+                if (now := time.monotonic()) >= due:
+                    self.save()
+                    due = time.monotonic() + max(SAVE_EVERY, 10 * (time.monotonic() - now))
+        finally:
+            self.save()
+
+    def add(self, block: Block, counted: Tally) -> None:
+        """Note one block's counts; the part of a stored block that was drawn again stays out of the store."""
+        stored = self.votes
+        if stored is not None and np.any((stored.starts < block.stop) & (stored.stops > block.start)):
+            self.redrawn = self.joined([(block, counted)])
+        else:
+            self.fresh.append((block, counted))
+
+    def joined(self, counted: list[Counted]) -> Votes:
+        """Votes of these blocks alone, with everything that says what was asked."""
+        threat = self.question.threat
+        classes = counted[0][1].counts.shape[1]
+        blocks = np.zeros((len(counted), len(threat), classes), dtype=np.int64)
+        polled = np.zeros(blocks.shape[:2], dtype=bool)
+        for i, (block, part) in enumerate(counted):
+            which = slice(None) if block.targets is None else list(block.targets)
+            blocks[i, which] = part.counts
+            polled[i, which] = True
+        return Votes(
+            blocks=blocks,
+            starts=np.array([block.start for block, _ in counted]),
+            stops=np.array([block.stop for block, _ in counted]),
+            noise=self.question.noise,
+            entries=threat.entries,
+            ones=threat.ones,
+            targets=threat.targets,
+            polled=polled,
+            provenance={**self.settings, "classes": int(classes)},
+            notes=_notes([part for _, part in counted]),
+        )
+
+    def save(self) -> None:
+        """Join what was counted to the votes and write them to the store, if there is one."""
+        if not self.fresh:
+            return
+        fresh = self.joined(self.fresh)
+        self.votes, self.fresh = (fresh if self.votes is None else self.votes + fresh), []
+        if self.store is not None:
+            self.store.save(self.votes)
+
+    def audit(self, watched: Watch) -> None:
+        """Ask again what is still to be asked again; refuse all votes, and mark the store, if an answer was another."""
+        assert self.votes is not None
+        if not self.question.audit:
+            return
+        if self.redrawn is not None:
+            self.redrawn = self._audited(self.redrawn, watched)
+        votes = self._audited(self.votes, watched)
+        if votes is not self.votes and self.store is not None:
+            self.store.save(votes)
+        self.votes = votes
+
+    def _audited(self, votes: Votes, watched: Watch) -> Votes:
+        audit = Audit.from_dict(votes.notes["audit"])
+        if audit.number(PENDING):
+            with watched(audit.number(PENDING)) as advance:
+                audit = asked_again(self.question, audit, advance)
+            votes = replace(votes, notes={**votes.notes, "audit": audit.to_dict()})
+        if (why := complaint(audit, str(votes.notes["engine"]))) is not None:
+            if self.store is not None:
+                self.store.refuse(why)
+            raise RefusedVotes(why)
+        return votes
+
+    def first(self, samples: int) -> Votes:
+        """The votes of sample numbers 0 .. samples - 1."""
+        votes = self.votes
+        assert votes is not None
+        assert votes.polled is not None
+        keep = votes.stops <= samples
+        kept = replace(
+            votes,
+            blocks=votes.blocks[keep],
+            starts=votes.starts[keep],
+            stops=votes.stops[keep],
+            polled=votes.polled[keep],
+        )
+        return (kept if self.redrawn is None else kept + self.redrawn).first(samples)
+
+
+class AdaptiveLedger(Ledger):
+    """Votes that may have different samples for different targets; a later look can fill in what one left out."""
+
+    def add(self, block: Block, counted: Tally) -> None:
+        """Note one block's counts."""
+        self.fresh.append((block, counted))
+
+    def save(self) -> None:
+        """Join what was counted to the votes and write them to the store, if there is one."""
+        for counted in self.fresh:
+            self.votes = join(self.votes, self.joined([counted]))
+        if self.fresh and self.store is not None and self.votes is not None:
+            self.store.save(self.votes)
+        self.fresh = []
+
+
+def _notes(counted: list[Tally]) -> dict[str, Any]:
+    """What happened while these blocks were counted."""
+    audit: Audit = sum((part.audit for part in counted), start=Audit())
+    words: dict[str, Any] = {}
+    for part in counted:
+        words = joined(words, part.notes)
+    return {**words, "audit": audit.to_dict()}

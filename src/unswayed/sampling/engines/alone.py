@@ -1,0 +1,94 @@
+"""The classifier itself, asked about one noisy graph (or row) at a time: what every faster way is held against."""
+
+import torch
+from torch import Tensor
+
+from unswayed.sampling.classifier import Classifier
+from unswayed.sampling.engines.cores import full_precision
+from unswayed.sampling.inputs import Graph
+from unswayed.sampling.question import Question
+from unswayed.sampling.sparse_graphs import SparseLayout, sample_numbers
+from unswayed.sampling.structures import Layout, layout_of, noisy
+from unswayed.sampling.threat import Row
+from unswayed.theory.noise import Noise
+
+
+class Alone:
+    """One answer at a time, from a batch of one: nothing is remembered, rewritten, shared or left out."""
+
+    def __init__(self, question: Question, classifier: Classifier | None = None) -> None:
+        self.question, self.device = question, torch.device(question.device)
+        self.classifier = classifier or Classifier(
+            question.model, question.threat, question.classes, question.device, question.dtype
+        )
+        self._layout: tuple[int, Layout | SparseLayout] | None = None
+        self._features: tuple[Graph, Tensor] | None = None
+        if classifier is None and self.classifier.style == "dense":
+            self._find_form()
+
+    def answer(self, sample: int, target: int, noise: Noise | None = None) -> Tensor:
+        """The answer to one sample for the target at this position: logits [classes], or a label without dimensions."""
+        with self.classifier.evaluation(), full_precision():
+            if self.classifier.style == "bits":
+                return self.classifier.bits(self._row(sample, target, noise))[0]
+            layout = self.layout(target)
+            edges = layout.edges(self._flips(layout, sample, target, noise))
+            return self.about(self.classifier, layout.graph, edges, self.node(target))
+
+    def answers(self, samples: range, targets: tuple[int, ...], noise: Noise | None = None) -> Tensor:
+        """[samples, targets, classes], or labels without the last dimension."""
+        rows = [torch.stack([self.answer(s, t, noise) for s in samples]) for t in targets]
+        return torch.stack(rows, dim=1)
+
+    def about(self, classifier: Classifier, graph: Graph, edges: Tensor, node: Tensor | None) -> Tensor:
+        """The answer to one graph with these edges; at these nodes of it, where nodes are classified."""
+        out = classifier.logits(graph, self._constant(graph), edges, 1)
+        return out[0] if node is None else out[node]
+
+    def node(self, target: int) -> Tensor | None:
+        """The node that is classified for the target at this position; None where it is the whole graph."""
+        nodes = getattr(self.question.threat, "nodes", None)
+        return None if nodes is None else nodes[target].to(self.device)
+
+    def layout(self, target: int) -> Layout | SparseLayout:
+        """The layout of the graph that votes for this target; the last one is kept."""
+        threat = self.question.threat
+        several = isinstance(threat, Row) or getattr(threat, "nodes", None) is None
+        which = target if several else 0
+        if self._layout is None or self._layout[0] != which:
+            self._layout = (which, layout_of(self.question, which))
+        return self._layout[1]
+
+    def _flips(
+        self, layout: Layout | SparseLayout, sample: int, target: int, noise: Noise | None
+    ) -> tuple[Tensor, Tensor]:
+        if isinstance(layout, SparseLayout):
+            return sample_numbers(sample, sample + 1)
+        return self._draw(sample, layout.drawn, target, noise)
+
+    def _draw(
+        self, sample: int, entries: int, target: int, noise: Noise | None = None
+    ) -> tuple[Tensor, Tensor]:
+        question, key = self.question, self.question.key_of(target)
+        noise = noise or question.noise
+        return question.stream.flips(sample, sample + 1, entries, noise, target=key, device=self.device)
+
+    def _row(self, sample: int, target: int, noise: Noise | None) -> Tensor:
+        clean = self.question.threat.clean(target).to(self.device)
+        return noisy(clean, self._draw(sample, clean.numel(), target, noise))
+
+    def _constant(self, graph: Graph) -> Tensor | None:
+        """A copy of the graph's features on the device: whatever the classifier does to it, the next answer has its own."""
+        if graph.x is None:
+            return None
+        if self._features is None or self._features[0] is not graph:
+            kind = self.question.dtype if graph.x.is_floating_point() else None
+            self._features = (graph, graph.x.to(device=self.device, dtype=kind))
+        return self._features[1].clone()
+
+    def _find_form(self) -> None:
+        """A dense module is asked about one graph as [n, F], [n, n] where it takes that, else as a batch of one."""
+        try:
+            self.answer(0, 0)
+        except Exception:  # whatever a module raises on a shape it does not take
+            self.classifier.one_by_one_form = "stacked"

@@ -1,0 +1,166 @@
+"""What a classifier is put through before it is polled, and each time a larger batch is about to be used."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unswayed.sampling import soundness
+from unswayed.sampling.classifier import Classifier
+from unswayed.sampling.engines.alone import Alone
+from unswayed.sampling.engines.counting import Counting
+from unswayed.sampling.engines.probing import FEWEST, coin, refuse_randomness, shown, try_batch, unlike
+from unswayed.sampling.inputs import Graph
+from unswayed.sampling.question import Question
+from unswayed.sampling.sparse_graphs import SparseLayout
+from unswayed.sampling.structures import Layout, groups_of, layout_of, noisy
+from unswayed.sampling.threat import Bits, Pairs
+
+
+class Checked(Counting):
+    """An engine that asks the classifier in batches, which must say what it says of each graph alone."""
+
+    question: Question
+    device: torch.device
+    classifier: Classifier
+    alone: Alone
+    trusted: float = (
+        0  # nodes plus edges (or rows) of the largest batch whose answers were those of single graphs
+    )
+    _restricts: bool | None = None
+
+    def _about(
+        self, classifier: Classifier, graph: Graph, edges: Tensor, count: int, nodes: Tensor | None
+    ) -> Tensor:
+        """The answers to `count` graphs with these edges, block-diagonal."""
+        raise NotImplementedError
+
+    def _place(self, group: tuple[int, ...]) -> tuple[Layout | SparseLayout, Tensor | None]:
+        """The graph that votes for these targets, and where they are in it."""
+        raise NotImplementedError
+
+    def _draw(self, low: int, high: int, entries: int, key: int | None, noise: Any = None) -> Any:
+        """The flips of these samples."""
+        raise NotImplementedError
+
+    def _nodes(self, group: tuple[int, ...]) -> Tensor | None:
+        nodes = getattr(self.question.threat, "nodes", None)
+        return None if nodes is None else nodes[list(group)].to(self.device)
+
+    def _check(self) -> None:
+        """Refuse an unsound classifier."""
+        soundness.check_modules(self.classifier)
+        with self.classifier.evaluation():
+            if isinstance(self.question.threat, Bits):
+                self._check_bits()
+            else:
+                self._check_graphs()
+
+    def _check_bits(self) -> None:
+        rows = self._trial_rows(2)
+
+        def alone(classifier: Classifier, i: int) -> Tensor:
+            return classifier.bits(rows[i : i + 1])
+
+        soundness.check_repeatable(self.classifier, alone)
+        refuse_randomness(lambda: alone(self.classifier, 0))
+
+    def _trial_rows(self, count: int) -> Tensor:
+        """bool[count, n]: rows that differ in about half of all entries from each other."""
+        drawn = self._draw(
+            0, count, int(self.question.threat.entries[0]), self.question.key_of(0), coin(self.question.noise)
+        )
+        return noisy(self.question.threat.clean(0).to(self.device), drawn)
+
+    def _trust_rows(self, size: int) -> int:
+        """`size`, if as many rows in one call get the answers that each of them gets alone; otherwise 1."""
+        if size > 1 and self.classifier.batched and size > self.trusted:
+            rows, which = self._trial_rows(size), shown(size, 1)
+            alone = [self.classifier.bits(rows[i : i + 1]) for i in which]
+            try_batch(self.classifier, alone, lambda: self.classifier.bits(rows)[which])
+            self.trusted = size
+        return size if self.classifier.batched else 1
+
+    def _check_graphs(self) -> None:
+        target = int(self.question.threat.entries.argmax())  # a graph of one node would show nothing
+        layout, nodes = layout_of(self.question, target), self._nodes((target,))
+        soundness.check_edge_data(self.classifier, layout.graph)
+
+        def alone(classifier: Classifier, i: int) -> Tensor:
+            return self._try_alone(layout, nodes, i, classifier)
+
+        if self.classifier.style == "dense":
+            self._find_dense_form(alone)
+        soundness.check_repeatable(self.classifier, alone)
+        refuse_randomness(lambda: alone(self.classifier, 0))
+        if not self.classifier.can_batch:
+            self.classifier.batched = False
+
+    def _try_alone(
+        self,
+        layout: Layout | SparseLayout,
+        nodes: Tensor | None,
+        i: int,
+        classifier: Classifier | None = None,
+    ) -> Tensor:
+        """The answer to the trial graph i in a call of its own, [1, targets, classes]."""
+        edges = layout.trial(self.question.noise, i, i + 1)
+        out = self.alone.about(classifier or self.classifier, layout.graph, edges, nodes)
+        return out[None, None] if nodes is None else out[None]
+
+    def _trust(self, size: int, drawn: int, layout: Layout | SparseLayout) -> int:
+        """`size`, if as large a batch of trial graphs gets the answers that each of them gets alone; otherwise 1."""
+        cost = size * layout.size(self.question)
+        if size > 1 and self.classifier.batched and cost > self.trusted:
+            asked = unlike(self.question.threat)
+            groups = groups_of(self.question, asked)
+            for group in groups:
+                if self.classifier.batched:
+                    self._try_batch(group, cost, drawn, len(groups))
+            self.trusted = cost
+        return size if self.classifier.batched else 1
+
+    def _try_batch(self, group: tuple[int, ...], cost: float, drawn: int, tried: int) -> None:
+        layout, nodes = self._place(group)
+        size = max(2, min(drawn, round(cost / layout.size(self.question))))
+        which = shown(size, tried)
+        edges = layout.trial(self.question.noise, 0, size)
+        alone = [self._try_alone(layout, nodes, i) for i in which]
+        try_batch(
+            self.classifier,
+            alone,
+            lambda: self._about(self.classifier, layout.graph, edges, size, nodes)[which],
+        )
+
+    @property
+    def restricts(self) -> bool:
+        """Whether parts of the graph that listed pairs never join to a target are left out: found out when first asked."""
+        if self._restricts is None:
+            with self.classifier.evaluation():
+                self._restricts = self._may_restrict()
+        return self._restricts
+
+    def _may_restrict(self) -> bool:
+        """Whether a network that sees no `batch` treats those parts as it treats the other graphs of a batch, and says
+        the same without them."""
+        ours, threat = self.classifier, self.question.threat
+        separate = ours.batched and ours.style == "edges" and not ours.takes_batch
+        if not (isinstance(threat, Pairs) and threat.nodes is not None and separate):
+            return False
+        if not isinstance(ours.model, torch.nn.Module):
+            return False
+        layout, nodes = layout_of(self.question, 0), self._nodes(unlike(threat))
+        assert isinstance(layout, Layout)
+        assert nodes is not None
+        near, there = layout.around(nodes)
+        tried = range(FEWEST)
+        whole = torch.cat([self._try_alone(layout, nodes, i) for i in tried])
+        part = torch.cat([self._try_alone(near, there, i) for i in tried])
+        return not soundness.differs(whole, part)
+
+    def _find_dense_form(self, alone: object) -> None:
+        """A dense module is asked about one graph as [n, F], [n, n] where it takes that, else as a batch of one."""
+        try:
+            alone(self.classifier, 0)  # type: ignore[operator]
+        except Exception:  # whatever a module raises on a shape it does not take
+            self.classifier.one_by_one_form = "stacked"

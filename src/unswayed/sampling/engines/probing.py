@@ -1,0 +1,116 @@
+"""Trust before the poll: a faster way of asking must say what the classifier says of one graph at a time."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unswayed.errors import UnsoundModel
+from unswayed.sampling.classifier import Classifier
+from unswayed.sampling.engines.alone import Alone
+from unswayed.sampling.engines.batching import is_out_of_memory
+from unswayed.sampling.question import Question
+from unswayed.sampling.soundness import check_batching, differs
+from unswayed.sampling.threat import Threat
+from unswayed.theory.noise import WORD, AddDelete, Flip, Noise
+
+SHOWN = 16  # graphs of a batch whose answers are compared, shared among the targets tried …
+FEWEST = 4  # … but at least so many of each
+SAMPLES = 2  # of the noise itself, and of noise that changes half of all entries, for each target tried
+
+
+def agree(engine: Any, alone: Alone, question: Question) -> bool:
+    """Whether an engine gives each of several targets the logits, but for rounding, and the votes of one graph at a time.
+
+    Votes alone would say little: where nearly all go to one class, a wrong engine has them right.
+    """
+    targets = unlike(question.threat)
+    noises: list[Noise | None] = [None] if question.sparse else [None, coin(question.noise)]
+    return all(_alike(engine, alone, targets, noise) for noise in noises)
+
+
+def _alike(engine: Any, alone: Alone, targets: tuple[int, ...], noise: Noise | None) -> bool:
+    theirs = alone.answers(range(SAMPLES), targets, noise)
+    ours = engine.answers(0, SAMPLES, targets, noise)
+    if ours.shape != theirs.shape or any(differs(theirs[:, i], ours[:, i]) for i in range(len(targets))):
+        return False
+    counted = engine.labels(0, SAMPLES, targets) if noise is None else alone.classifier.votes(ours)
+    return torch.equal(counted.cpu(), alone.classifier.votes(theirs).cpu())
+
+
+def coin(noise: Noise) -> Noise:
+    """Noise that changes about half of all entries; zeros and ones alike where the noise itself does so."""
+    alike = noise.thresholds[0] == noise.thresholds[1]
+    return Flip(0.5) if alike else AddDelete(p_add=0.5, p_delete=0.5 + 2 / WORD)
+
+
+def unlike(threat: Threat) -> tuple[int, ...]:
+    """Positions of the first, middle and last target, of those with the fewest and the most ones, and of the one with
+    the largest feature among its neighbours: what it loses is what rounding could keep."""
+    last, ones = len(threat) - 1, threat.ones
+    places = {0, last // 2, last, int(ones.argmin()), int(ones.argmax()), _largest_near(threat)}
+    return tuple(sorted(places))
+
+
+def _largest_near(threat: Threat) -> int:
+    graph, nodes = getattr(threat, "graph", None), getattr(threat, "nodes", None)
+    if graph is None or nodes is None or graph.x is None or not graph.x.is_floating_point():
+        return 0
+    size = graph.x.abs().nan_to_num(0, 0, 0).flatten(1).amax(1) if graph.x.numel() else graph.x.new_zeros(1)
+    near = size.new_zeros(graph.num_nodes)
+    first, second = graph.edge_index
+    near.scatter_reduce_(0, first, size[second.clamp(max=len(size) - 1)], "amax")
+    return int(near[nodes].argmax())
+
+
+def shown(size: int, tried: int) -> list[int]:
+    """Which graphs of a batch are asked alone as well: the first and last ones, and some between."""
+    number = min(size, max(FEWEST, SHOWN // tried))
+    return sorted({0, size - 1, *np.linspace(0, size - 1, number).round().astype(int).tolist()})
+
+
+def try_batch(classifier: Classifier, alone: list[Tensor], together: Callable[[], Tensor]) -> None:
+    """Ask one graph at a time from now on if the answers of a batch are not those of its graphs alone."""
+    said: Tensor | None = None
+    failure: Exception | None = None
+    try:
+        said = together()
+    except Exception as error:
+        if is_out_of_memory(error):
+            raise
+        failure = error
+
+    def answer() -> Tensor:
+        if failure is not None:
+            raise failure
+        assert said is not None
+        return said
+
+    check_batching(classifier, alone, answer)
+
+
+def refuse_randomness(ask: Callable[[], Tensor]) -> None:
+    """Refuse a classifier that draws random numbers while it answers: it is not one function of the structure."""
+    before = _random_states()
+    ask()
+    if not all(map(_equal, before, _random_states())):
+        raise UnsoundModel(
+            "The classifier draws random numbers while it answers, so it is not one function of the structure; "
+            "switch off what is random (dropout, sampling) in evaluation mode."
+        )
+
+
+def _random_states() -> list[Any]:
+    """Of every generator that a module may draw from."""
+    cards = [torch.cuda.get_rng_state()] if torch.cuda.is_available() else []
+    numbers: Any = np.random.get_state(legacy=False)["state"]  # noqa: NPY002 (modules may still draw from it)
+    return [random.getstate(), *numbers.values(), torch.get_rng_state(), *cards]
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if isinstance(one, Tensor):
+        return torch.equal(one, other)
+    return bool(np.array_equal(one, other)) if isinstance(one, np.ndarray) else bool(one == other)
