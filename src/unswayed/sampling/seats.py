@@ -1,0 +1,86 @@
+"""Seats drawn without replacement, in exact integers: which neighbours of a row are kept.
+
+A draw below m comes from a 32-bit word: it is the word modulo m, and a word at or beyond the largest multiple of m is thrown
+away for the next attempt, so every value is exactly as likely as every other. Draw t picks among the seats that are left.
+The words are Philox words of (seed, purpose, sample number, draw, attempt), apart from all words of the other streams:
+
+    counter (draw, sample // 4, target, purpose + 1024 + 2¹⁶ attempt), lane sample % 4
+"""
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from unswayed.errors import InputError
+from unswayed.sampling.stream import LANES, WORDS, Stream, philox
+
+NAME = (
+    "philox4x32-10/seats-1"  # goes into the provenance; another layout of the counter must get another name
+)
+SEATS = 4 << 8
+Words = npt.NDArray[np.uint64]
+
+
+def words(stream: Stream, start: int, stop: int, draws: int, attempt: int, target: int | None) -> Words:
+    """uint64[stop - start, draws]: the words of one attempt."""
+    key, purpose = stream.counter_tail(target)
+    quads = np.arange(start // LANES, -(-stop // LANES), dtype=np.uint64)[:, None]
+    draw = np.arange(draws, dtype=np.uint64)[None, :]
+    tail = np.full((1, 1), purpose + SEATS + (attempt << 16), dtype=np.uint64)
+    lanes = philox((draw, quads, np.full((1, 1), key, dtype=np.uint64), tail), stream.key)
+    skip = start % LANES
+    joined: Words = np.stack(lanes, axis=1).reshape(-1, draws)[skip : skip + stop - start]
+    return joined
+
+
+def below(stream: Stream, start: int, stop: int, sizes: npt.NDArray[np.int64], target: int | None) -> Words:
+    """uint64[stop - start, draws]: uniform below each of `sizes`, exactly."""
+    size = sizes.astype(np.uint64)[None, :]
+    limit = np.uint64(WORDS) // size * size
+    found, attempt = words(stream, start, stop, len(sizes), 0, target), 0
+    while (late := found >= limit).any():
+        attempt += 1
+        found = np.where(late, words(stream, start, stop, len(sizes), attempt, target), found)
+    return np.asarray(found % size)
+
+
+def pick(draws: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """int64[samples, kept]: different seats, ascending; draw t counts among the seats that are left.
+
+    >>> pick(np.array([[0, 0], [2, 2], [2, 1]])).tolist()
+    [[0, 1], [2, 3], [1, 2]]
+    """
+    taken = draws[:, :0]
+    for t in range(draws.shape[1]):
+        seat = draws[:, t].copy()
+        for other in range(t):  # ascending: each seat taken before moves the count by one
+            seat += seat >= taken[:, other]
+        taken = np.sort(np.concatenate([taken, seat[:, None]], axis=1), axis=1)
+    return taken
+
+
+def kept_seats(
+    stream: Stream, start: int, stop: int, seats: int, kept: int, *, target: int | None = None
+) -> npt.NDArray[np.int64]:
+    """int64[stop - start, kept]: which of so many seats are kept in these samples; every set is equally likely.
+
+    >>> kept_seats(Stream(0), 5, 7, 9, 2).tolist() == kept_seats(Stream(0), 0, 8, 9, 2)[5:7].tolist()
+    True
+    """
+    if not (0 <= start <= stop <= WORDS * LANES and 0 <= kept <= seats < WORDS):
+        raise InputError(f"{kept} of {seats} seats in samples {start} to {stop} cannot be drawn.")
+    sizes = seats - np.arange(kept, dtype=np.int64)
+    return pick(below(stream, start, stop, sizes, target).astype(np.int64))
+
+
+def kept_rows(
+    stream: Stream, start: int, stop: int, clean: Tensor, kept: int, seats: int, *, target: int | None = None
+) -> Tensor:
+    """bool[stop - start, n]: the noisy rows of a clean row bool[n]; its ones have the first seats, in ascending order."""
+    ones = clean.cpu().nonzero()[:, 0]
+    drawn = torch.from_numpy(kept_seats(stream, start, stop, max(len(ones), seats), kept, target=target))
+    rows = torch.zeros((stop - start, len(clean)), dtype=torch.bool)
+    sample, place = (drawn < len(ones)).nonzero(as_tuple=True)
+    rows[sample, ones[drawn[sample, place]]] = True
+    return rows.to(clean.device)
