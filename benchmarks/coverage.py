@@ -32,9 +32,9 @@ LAWS = {
 }
 
 
-def is_false(law: np.ndarray, bounds) -> np.ndarray:
+def is_false(law: np.ndarray, bounds, rivals: str = "all") -> np.ndarray:
     """Which certificates claim what is not so."""
-    outcomes = np.append(law, max(0.0, 1 - law.sum()))
+    outcomes = np.append(law, max(0.0, 1 - law.sum()) if rivals == "all" else 0.0)
     rows = np.arange(len(bounds.label))
     others = np.tile(outcomes, (len(rows), 1))
     others[rows, bounds.label] = -1
@@ -47,9 +47,12 @@ def draw(law: np.ndarray, d: int, repetitions: int, rng: np.random.Generator) ->
     return rng.multinomial(d, np.append(law, silent) / (law.sum() + silent), size=repetitions)[:, : len(law)]
 
 
-def false_rate(law, d: int, alpha: float, method: str, repetitions: int, rng: np.random.Generator) -> float:
+def false_rate(
+    law, d: int, alpha: float, method: str, repetitions: int, rng: np.random.Generator, rivals: str = "all"
+) -> float:
     law = np.asarray(law, dtype=float)
-    return float(is_false(law, bound_votes(draw(law, d, repetitions, rng), d, alpha, method)).mean())
+    found = bound_votes(draw(law, d, repetitions, rng), d, alpha, method, rivals=rivals)
+    return float(is_false(law, found, rivals).mean())
 
 
 def family_false_rate(

@@ -156,3 +156,31 @@ def test_statements_never_round_up():
 def test_repr_is_short():
     assert repr(certs_for([[9_990, 10], [5_000, 5_000]])).startswith("Certificates(2 targets, 1 certified")
     assert "median" not in repr(certs_for([[5_000, 5_000]]))
+
+
+def test_no_answer_may_be_no_rival():
+    votes = us.Votes.from_counts([[7_900, 80, 20]], NOISE, entries=100, samples=10_000)
+    every, labels = us.certify(votes), us.certify(votes, rivals="labels")
+    assert labels.size[0] == 3 > every.size[0]
+    assert "“no answer” is one of the rivals" in every.statement(0)
+    assert "“no answer” is no rival" in labels.statement(0)
+    assert labels.to_json()["rivals"] == "labels"
+    assert us.certify(votes, rivals="labels", family=True)[0:1].rivals == "labels"
+    assert labels.proven(0, -1) == "no rival"
+    with pytest.raises(InputError, match="rivals"):
+        us.certify(votes, rivals="answers")
+
+
+def test_a_label_may_be_certified_although_silence_is_more_probable():
+    votes = us.Votes.from_counts([[3_000, 0]], NOISE, entries=100, samples=10_000)
+    assert us.certify(votes).abstained.all()
+    labels = us.certify(votes, rivals="labels")
+    assert labels.label.tolist() == [0]
+    assert labels.size[0] >= 1
+    assert labels.explanation(0).facts["next_size"] == labels.size[0] + 1
+
+
+def test_rivals_survive_a_file(tmp_path):
+    votes = us.Votes.from_counts([[7_900, 80, 20]], NOISE, entries=100, samples=10_000)
+    us.certify(votes, rivals="labels").save(tmp_path / "certs")
+    assert us.load(tmp_path / "certs").rivals == "labels"

@@ -11,6 +11,7 @@ from scipy import special, stats
 from unswayed.errors import InputError
 from unswayed.theory import AddDelete, Flip, binomial, bound_votes, ceiling, certified_size, is_certified
 from unswayed.theory.binomial import lower_limit, upper_limit
+from unswayed.theory.bounds import divisor
 
 
 def tail(p: float, x: int, d: int, upper: bool):
@@ -273,3 +274,36 @@ def test_limits_are_safe_and_within_a_part_in_1e11(d, alpha):
             else:
                 assert above == 1 or tail(above, x, d, upper=True) <= level
                 assert tail(above * (1 - 1e-11), x, d, upper=True) > level
+
+
+def test_no_answer_is_no_rival_where_labels_alone_are():
+    counts, d = [[700, 20, 10]], 1000
+    every, labels = (bound_votes(counts, d, 0.001, rivals=rivals) for rivals in ("all", "labels"))
+    assert every.p_top == labels.p_top
+    assert every.p_rest[0] > 0.27 > 0.06 > labels.p_rest[0] > 0.02
+    assert labels.p_rest[0] == upper_limit(np.array([20]), np.array([d]), 0.001, 5)[0]
+
+
+@pytest.mark.parametrize(
+    ("method", "parts"), [("strict", 4), ("paper", 2), ("tight", 20 / 9), ("anytime", 2)]
+)
+def test_two_labels_get_limits_of_their_own_where_no_answer_is_no_rival(method, parts):
+    assert divisor(2, method, "labels") == parts
+    got = bound_votes([[700, 20]], 1000, 0.001, method, rivals="labels")
+    assert 0.02 < got.p_rest[0] < 0.06 < 1 - got.p_top[0]
+    assert divisor(3, "strict", "labels") == divisor(3, "strict") == 5
+    assert divisor(3, "anytime", "labels") == 3
+
+
+def test_the_published_gain():
+    """80% answered, 99% of them alike, at keep probability 0.7: three entries instead of one."""
+    assert certified_size(0.792, [0.2, 0.008], Flip(0.7), 100).tolist() == [1, 3]
+
+
+def test_unknown_rivals_are_refused():
+    with pytest.raises(InputError, match="all, labels"):
+        bound_votes([[5, 1]], 6, 0.01, rivals="none")
+
+
+def test_the_ceiling_knows_the_rivals():
+    assert ceiling(Flip(0.7), 10_000, 0.001, 2, rivals="labels") <= ceiling(Flip(0.7), 10_000, 0.001, 2)

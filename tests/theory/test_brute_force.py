@@ -156,3 +156,22 @@ def test_bit_order_of_the_laws():
     law = law_of(noise, s)
     assert law[index_of(s)] == pytest.approx(0.6 * 0.9 * 0.9)
     assert law[index_of(np.array([0, 1, 0]))] == pytest.approx(0.4 * 0.1 * 0.9)
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_no_covered_attack_changes_the_label_where_no_answer_is_no_rival(noise):
+    """The last outcome is silence: the label is the more probable one of the others, before and after."""
+    n, rng, gained = 8, np.random.default_rng(21), 0
+    laws, weight = all_laws(noise, n), np.array([bin(code).count("1") for code in range(2**n)])
+    for _ in range(12):
+        base = rng.dirichlet([2.0, 0.2, 1.5], size=2**n)
+        smoothed = laws @ base
+        for s in rng.integers(2**n, size=4):
+            label = int(smoothed[s, :2].argmax())
+            p_top, rival = smoothed[s, label] * (1 - 1e-12), smoothed[s, 1 - label] * (1 + 1e-12)
+            size = int(certified_size(p_top, rival, noise, cap=n, ones=int(weight[s])))
+            silent = max(rival, smoothed[s, 2] * (1 + 1e-12))
+            gained += size - int(certified_size(p_top, silent, noise, cap=n, ones=int(weight[s]))) > 0
+            covered = weight[np.arange(2**n) ^ s] <= size
+            assert (smoothed[covered, label] > smoothed[covered, 1 - label]).all()
+    assert gained > 0

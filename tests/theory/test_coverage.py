@@ -29,11 +29,26 @@ def test_false_certificates_are_as_rare_as_promised(law, alpha, method):
     assert rate <= allowed(10_000, alpha)
 
 
+@pytest.mark.parametrize("method", ["strict", "tight", "anytime"])
+@pytest.mark.parametrize("law", [name for name in coverage.LAWS if "no answer" in name] + ["mostly silent"])
+def test_false_certificates_are_as_rare_where_no_answer_is_no_rival(law, method):
+    laws = {**coverage.LAWS, "mostly silent": [0.11, 0.09]}
+    rate = coverage.false_rate(laws[law], 300, 0.05, method, 10_000, np.random.default_rng(17), "labels")
+    assert rate <= allowed(10_000, 0.05)
+
+
+def test_two_labels_without_limits_of_their_own_would_fail(monkeypatch):
+    """Where no answer is no rival, two labels need an upper limit each; a level for one limit is spent too often."""
+    rng = np.random.default_rng(18)
+    monkeypatch.setattr(bounds, "divisor", lambda classes, method, rivals: 1)
+    assert coverage.false_rate([0.5, 0.2], 300, 0.05, "strict", 10_000, rng, "labels") > allowed(10_000, 0.05)
+
+
 def test_the_simulation_has_power(monkeypatch):
     """Two classes in a tie spend nearly all of alpha; spending it twice is noticed."""
     rng = np.random.default_rng(8)
     assert coverage.false_rate([0.5, 0.5], 300, 0.05, "strict", 10_000, rng) > 0.03
-    monkeypatch.setattr(bounds, "divisor", lambda classes, method: 1)
+    monkeypatch.setattr(bounds, "divisor", lambda classes, method, rivals: 1)
     assert coverage.false_rate([0.5, 0.5], 300, 0.05, "strict", 10_000, rng) > allowed(10_000, 0.05)
 
 

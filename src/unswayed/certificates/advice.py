@@ -24,6 +24,7 @@ def own_ceiling(certs: "Certificates", position: int) -> int:
         certs.bounds,
         cap=votes.entries[[position]],
         ones=None if votes.ones is None else votes.ones[[position]],
+        rivals=certs.rivals,
     )
 
 
@@ -43,10 +44,11 @@ def samples_needed(certs: "Certificates", position: int, size: int) -> int | Non
 
     def enough(samples: int) -> bool:
         scaled = counts[None] * samples // drawn
-        found = bound_votes(scaled, samples, certs.level, method=certs.bounds)
+        found = bound_votes(scaled, samples, certs.level, certs.bounds, rivals=certs.rivals)
         return reaches(float(found.p_top[0]), float(found.p_rest[0]))
 
-    second, first = np.sort(np.append(counts, drawn - counts.sum()))[-2:] / drawn
+    silent = drawn - counts.sum() if certs.rivals == "all" else 0
+    second, first = np.sort(np.append(counts, silent))[-2:] / drawn
     if size > entries or not reaches(first, second):  # not even with the shares known exactly
         return None
     high = drawn

@@ -28,11 +28,13 @@ class Certificates(Polled):
     """For each target a label and a size K: no change of at most K entries changes the smoothed classifier's label.
 
     This holds for each target separately with confidence 1 − `alpha`, or for all targets together when `family` is
-    true. Where the votes prove no top label, `label` and `size` are −1.
+    true. Where the votes prove no top label, `label` and `size` are −1. The smoothed label is the most probable of all
+    outcomes, "no answer" among them, or with `rivals="labels"` the most probable of the labels.
     """
 
     p_top: FloatArray
     p_rest: FloatArray
+    rivals: str = "all"
 
     kind = "smoothed"
 
@@ -72,6 +74,24 @@ class Certificates(Polled):
             f"and no other label's exceeds {rounded_up(self.p_rest[position])}."
         )
 
+    def terms(self) -> str:
+        """It is about the smoothed classifier, by one of two definitions."""
+        return f"{super().terms()} {self.definition()}"
+
+    def definition(self) -> str:
+        """Which label is called the smoothed classifier's."""
+        if self.rivals == "labels":
+            return "Its label is the most probable of the labels; “no answer” is no rival."
+        return "Its label is the most probable of all outcomes; “no answer” is one of the rivals."
+
+    def facts(self) -> dict[str, Any]:
+        """The settings, for machines."""
+        return {**super().facts(), "rivals": self.rivals}
+
+    def settings(self) -> dict[str, str]:
+        """Everything that was asked, and what the label is."""
+        return {**super().settings(), "Label": self.definition()}
+
     def evidence(self) -> tuple[Column, ...]:
         """The two bounds, and the votes."""
         top = "a lower bound on the winner's probability"
@@ -103,7 +123,14 @@ class Certificates(Polled):
         votes = self.votes
         most = int(votes.samples.max(initial=1))
         return ceiling(
-            votes.noise, most, self.level, votes.classes, self.bounds, cap=votes.entries, ones=votes.ones
+            votes.noise,
+            most,
+            self.level,
+            votes.classes,
+            self.bounds,
+            cap=votes.entries,
+            ones=votes.ones,
+            rivals=self.rivals,
         )
 
     @property
@@ -115,6 +142,8 @@ class Certificates(Polled):
         """The bound on this label's probability."""
         if label == int(self.votes.counts[position].argmax()):
             return f"at least {rounded_down(self.p_top[position])}"
+        if label < 0 and self.rivals == "labels":
+            return "no rival"
         return f"at most {rounded_up(self.p_rest[position])}"
 
     def advice(self, position: int) -> dict[str, Any]:
@@ -133,12 +162,14 @@ class Certificates(Polled):
 
 
 def certify(
-    votes: Votes, *, alpha: float = 0.001, bounds: str = "strict", family: bool = False
+    votes: Votes, *, alpha: float = 0.001, bounds: str = "strict", family: bool = False, rivals: str = "all"
 ) -> Certificates:
     """Certificates that hold with confidence 1 − `alpha`: for each target, or with `family` for all of them together.
 
     `bounds="strict"` holds for the label chosen from these same votes; `"paper"` is the published rule, whose level is
     proved for a label fixed beforehand; `"anytime"` holds however often one looks and whenever sampling stops.
+    `rivals="labels"` defines the smoothed label as the most probable one of the labels: "no answer" then weakens the
+    label but is no rival, so a model that answers only where it is confident may be certified further.
 
     >>> from unswayed import Flip
     >>> votes = Votes.from_counts([[9_990, 10], [5_100, 4_900]], Flip(beta=0.7), entries=2_707)
@@ -148,7 +179,7 @@ def certify(
     """
     certifiable(votes, bounds)
     parts = max(votes.polled_together, 1) if family else 1
-    found = bound_votes(votes.counts, votes.samples, alpha, method=bounds, family_size=parts)
+    found = bound_votes(votes.counts, votes.samples, alpha, bounds, parts, rivals)
     size = certified_size(found.p_top, found.p_rest, votes.noise, votes.entries, ones=votes.ones)
     return Certificates(
         label=np.where(size < 0, -1, found.label).astype(np.int64),
@@ -160,4 +191,5 @@ def certify(
         alpha=float(alpha),
         bounds=bounds,
         family=bool(family),
+        rivals=rivals,
     )

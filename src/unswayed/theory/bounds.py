@@ -2,8 +2,8 @@
 
 `strict` and `tight` hold with confidence 1 − alpha for a label chosen from the same votes; `tight` first tests that this
 label is the most probable one. `anytime` also holds at every number of samples. `paper` is the published bound, proved
-for a label fixed beforehand. The votes missing from a row are a reserved outcome, "no answer": never the label, always part
-of the rest.
+for a label fixed beforehand. The votes missing from a row are a reserved outcome, "no answer": never the label, and part of
+the rest unless `rivals="labels"`, where the smoothed label is defined as the most probable one among the labels.
 """
 
 from dataclasses import dataclass
@@ -22,11 +22,12 @@ from unswayed.theory.size import certified_size
 LEAST_ALPHA = 1e-300  # below it, limits would be lost to underflow
 MOST_ALPHA = 0.5  # from here on "the most voted label wins" would be a coin toss
 METHODS = ("strict", "paper", "tight", "anytime")
+RIVALS = ("all", "labels")
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """Per target: the most voted label, a lower bound on its probability, an upper bound on any other outcome's."""
+    """Per target: the most voted label, a lower bound on its probability, an upper bound on any rival's."""
 
     label: Ints
     p_top: Floats
@@ -70,34 +71,44 @@ def check_level(alpha: float, family_size: int = 1) -> None:
         raise InputError(f"family_size must be a whole number, 1 or more, not {family_size!r}.")
 
 
-def divisor(classes: int, method: str) -> float:
+def divisor(classes: int, method: str, rivals: str = "all") -> float:
     """alpha over this is the level of each single limit (`tight` spends what is left on its test)."""
+    if rivals not in RIVALS:
+        raise InputError(f"rivals must be one of {', '.join(RIVALS)}, not {rivals!r}.")
+    one_limit = classes < 3 and rivals == "all"  # what the label leaves bounds everything else
     parts = {
-        "strict": classes + 2 if classes > 2 else 2,
+        "strict": 2 if one_limit else classes + 2,
         "paper": classes,
-        "tight": 20 / 9 if classes > 2 else 10 / 9,
-        "anytime": classes + 1 if classes > 2 else 2,
+        "tight": 10 / 9 if one_limit else 20 / 9,
+        "anytime": 2 if one_limit else classes + (rivals == "all"),
     }
     if method not in parts:
         raise InputError(f"Unknown bounds {method!r}; choose one of {', '.join(METHODS)}.")
     return float(parts[method])
 
 
-def _leaders(votes: Ints, d: Ints) -> tuple[Ints, Ints, Ints]:
-    """The most voted label, its votes, and the votes of the strongest other outcome, no answer included."""
+def _leaders(votes: Ints, d: Ints, rivals: str) -> tuple[Ints, Ints, Ints]:
+    """The most voted label, its votes, and the votes of its strongest rival."""
     rows, label = np.arange(len(votes)), votes.argmax(axis=1)
-    others = np.column_stack([votes, d - votes.sum(axis=1)])
+    silent = d - votes.sum(axis=1) if rivals == "all" else np.zeros_like(d)
+    others = np.column_stack([votes, silent])
     others[rows, label] = -1
     return label, votes[rows, label], others.max(axis=1)
 
 
 def bound_votes(
-    counts: ArrayLike, samples: ArrayLike, alpha: float, method: str = "strict", family_size: int = 1
+    counts: ArrayLike,
+    samples: ArrayLike,
+    alpha: float,
+    method: str = "strict",
+    family_size: int = 1,
+    rivals: str = "all",
 ) -> Bounds:
-    """With confidence 1 − alpha/family_size for each target: p_top ≤ Pr(label) and p_rest ≥ Pr(any other outcome).
+    """With confidence 1 − alpha/family_size for each target: p_top ≤ Pr(label) and p_rest ≥ Pr(any rival).
 
-    `strict` and `tight` hold for the most voted label, `paper` for a label fixed beforehand, `anytime` for any label at any
-    number of samples, however it was decided to stop.
+    Rivals are all other outcomes, or with `rivals="labels"` the other labels alone. `strict` and `tight` hold for the most
+    voted label, `paper` for a label fixed beforehand, `anytime` for any label at any number of samples, however it was
+    decided to stop.
 
     >>> bound_votes([[900, 60, 40]], 1000, alpha=0.001).p_top.round(4)
     array([0.8624])
@@ -105,13 +116,13 @@ def bound_votes(
     votes, d = _checked(counts, samples)
     check_level(alpha, family_size)
     classes, alpha = votes.shape[1], float(alpha)
-    share = divisor(classes, method) * family_size
-    label, top, runner_up = _leaders(votes, d)
+    share = divisor(classes, method, rivals) * family_size
+    label, top, runner_up = _leaders(votes, d, rivals)
     if method == "anytime":
         p_top, p_rest = (limits(n, d, alpha, share, upper) for n, upper in ((top, False), (runner_up, True)))
     else:
         p_top, p_rest = lower_limit(top, d, alpha, share), upper_limit(runner_up, d, alpha, share)
-    if classes < 3 and method != "paper":
+    if classes < 3 and method != "paper" and rivals == "all":
         p_rest = np.ones_like(p_top)
     complement = np.where(p_top >= 0.5, 1 - p_top, np.nextafter(1 - p_top, np.inf)).clip(max=1.0)
     p_rest = np.minimum(p_rest, complement)
@@ -130,6 +141,7 @@ def ceiling(
     cap: ArrayLike = 10**6,
     *,
     ones: ArrayLike | None = None,
+    rivals: str = "all",
 ) -> int:
     """The largest certified size that even unanimous votes could reach, on any of the targets that `cap` and `ones` tell of.
 
@@ -139,7 +151,7 @@ def ceiling(
     >>> ceiling(Flip(beta=0.7), samples=50_000, alpha=0.002, classes=2)
     19
     """
-    best = bound_votes([[samples] + [0] * (classes - 1)], samples, alpha, method)
+    best = bound_votes([[samples] + [0] * (classes - 1)], samples, alpha, method, rivals=rivals)
     if ones is None:
         return int(certified_size(best.p_top, best.p_rest, noise, np.max(cap))[0])
     caps, known = np.unique(np.stack(np.broadcast_arrays(cap, ones)).reshape(2, -1), axis=1)
