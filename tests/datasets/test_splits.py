@@ -56,11 +56,12 @@ def test_a_declared_share_is_all_that_is_known(toy):
     assert torch.equal(given.train, split.train)
 
 
-def test_labels_do_not_decide_who_is_labelled(toy):
-    shuffled = replace(toy, data=toy.data.clone())
-    shuffled.graph.y = toy.labels.flip(0)
-    one, other = (datasets.split(own, 4, labelled=0.1) for own in (toy, shuffled))
-    assert torch.equal(one.train, other.train)
+def test_every_class_has_its_share(toy):
+    uneven = replace(toy, data=toy.data.clone())
+    uneven.graph.y = (torch.arange(900) >= 600).long() + (torch.arange(900) >= 860)
+    split = datasets.split(uneven, 4, test="rest", labelled=0.1)
+    assert uneven.labels[split.train].bincount().tolist() == [45, 20, 3]
+    assert uneven.labels[split.val].bincount().tolist() == [15, 6, 1]
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0, 20])

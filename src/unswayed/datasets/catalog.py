@@ -35,7 +35,7 @@ class Wheel:
 class Entry:
     """One benchmark: its folder name (PyG's spelling), task, files in PyG's raw format, statistics, and declared split.
 
-    `labelled` is the share of nodes whose label is known; None: the paper's split, twenty of each class.
+    `labelled` is the share of each class whose label is known; None: the paper's split, twenty of each class.
     """
 
     name: str

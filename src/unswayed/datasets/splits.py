@@ -40,8 +40,8 @@ def split(
     """A random split that depends on the seed and the dataset alone.
 
     Nodes: `per_class` of each class to train on, 500 to choose with (fewer on small graphs). Where `labelled` is given
-    or declared by the dataset, that share of all nodes has a known label instead, drawn whatever the class: three
-    quarters of them to train on, one quarter to choose with, and no other label is ever read. Then `test` nodes, or all
+    or declared by the dataset, that share of each class has a known label instead: three quarters of them to train on,
+    one quarter to choose with, and no other label is ever read. Then `test` nodes, or all
     remaining ones with "rest"; 100 test nodes are the first 100 of the rest. Graphs: a tenth to test on, a tenth of the
     others to choose with.
     """
@@ -50,7 +50,9 @@ def split(
     if dataset.task == "graph":
         return _graph_split(order)
     share = dataset.labelled if labelled is None else labelled
-    train, val, others = _by_class(order, dataset, per_class) if share is None else _by_share(order, share)
+    train, val, others = (
+        _by_class(order, dataset, per_class) if share is None else _by_share(order, dataset, share)
+    )
     if test != "rest" and not 0 < test <= len(others):
         raise InputError(f"test must lie between 1 and {len(others)} nodes, or be 'rest', not {test}.")
     return _indices(train, val, others if test == "rest" else others[:test])
@@ -64,12 +66,16 @@ def _by_class(order: np.ndarray, dataset: Dataset, per_class: int) -> tuple[np.n
     return train, rest[:validation], rest[validation:]
 
 
-def _by_share(order: np.ndarray, share: float) -> tuple[np.ndarray, ...]:
+def _by_share(order: np.ndarray, dataset: Dataset, share: float) -> tuple[np.ndarray, ...]:
     if not 0 < share < 1:
         raise InputError(f"labelled is the share of nodes with a known label, between 0 and 1, not {share}.")
-    known = round(share * len(order))
-    validation = round(known / 4)
-    return order[validation:known], order[:validation], order[known:]
+    own, part = dataset.labels.numpy()[order], np.full(len(order), 2)
+    for c in range(dataset.num_classes):
+        mine = np.flatnonzero(own == c)
+        known = round(share * len(mine))
+        part[mine[:known]] = 0
+        part[mine[: round(known / 4)]] = 1
+    return order[part == 0], order[part == 1], order[part == 2]
 
 
 def _graph_split(order: np.ndarray) -> Split:
