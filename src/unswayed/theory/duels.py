@@ -33,9 +33,9 @@ class Arrays:
         """int64 zeros."""
         return np.zeros(count, dtype=np.int64)
 
-    def join(self, one: Any, other: Any) -> Any:
+    def join(self, *parts: Any) -> Any:
         """One after the other."""
-        return np.concatenate([one, other])
+        return np.concatenate(parts)
 
     def sort(self, keys: Any) -> Any:
         """Ascending."""
@@ -83,17 +83,12 @@ class Lists:
     whole: bool
 
     @classmethod
-    def of(
-        cls, ballots: Any, voters: int, pairs: list[tuple[int, int]], most: int, arrays: Arrays = NUMPY
-    ) -> "Lists":
-        """Sort the first `voters` rows of the ballots for each pair, and keep the ends."""
-        length = min(most, voters)
-        value, voter, total = arrays.zeros(0), arrays.zeros(0), arrays.zeros(0)
-        for label, rival in pairs:
-            top, who = arrays.largest(ballots[:voters, rival] - ballots[:voters, label], length)
-            value, voter = arrays.join(value, top), arrays.join(voter, who)
-            total = arrays.join(total, arrays.join(arrays.zeros(1), arrays.cumsum(top)))
-        return cls(value, total, voter, length, length == voters)
+    def of(cls, ends: list[tuple[Any, Any]], whole: bool, arrays: Arrays = NUMPY) -> "Lists":
+        """From the highest values of each pair and whose they are."""
+        value, voter = arrays.join(*(top for top, _ in ends)), arrays.join(*(who for _, who in ends))
+        nothing = arrays.zeros(1)
+        total = arrays.join(*(part for top, _ in ends for part in (nothing, arrays.cumsum(top))))
+        return cls(value, total, voter, len(ends[0][0]), whole)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,8 +130,14 @@ class Duels:
         link = arrays.arange(len(segment)) + arrays.repeat(
             voters.start[who] - (arrays.cumsum(count) - count), count
         )
-        self._note_deletions(voters, voters.row[link], segment, label, rival)
-        self._note_passed(voters, voters.voter[link], segment, label, rival, voters.itself[who])
+        sides_of = label[segment], rival[segment]
+        said = self._difference(voters, voters.row[link], *sides_of)
+        self._note_deletions(said, segment)
+        if voters.voter is not voters.row:
+            said = self._difference(voters, voters.voter[link], *sides_of)
+        itself = voters.itself[who]
+        own = self._difference(voters, arrays.maximum(itself, itself * 0), label, rival)
+        self._note_passed(said, segment, own, itself >= 0)
 
     def _difference(self, voters: Voters, row: Any, one: Any, other: Any) -> Any:
         flat, wide = voters.ballots.reshape(-1), voters.ballots.shape[1]
@@ -145,26 +146,25 @@ class Duels:
     def _wide(self, values: Any) -> Any:
         return values + self.arrays.zeros(1)  # from 32 bits to 64
 
-    def _note_deletions(self, voters: Voters, row: Any, segment: Any, label: Any, rival: Any) -> None:
+    def _note_deletions(self, said: Any, segment: Any) -> None:
         """The positive gains of the links that are there, descending for each target, and their running sums."""
-        gain = self._difference(voters, row, label[segment], rival[segment]) + self.offset[segment]
+        gain = said + self.offset[segment]
         hurts = gain > 0
         self.gain, self.first = self._sorted(gain[hurts], segment[hurts])
         self.gain_sum = self._sums(self.gain)
 
-    def _note_passed(
-        self, voters: Voters, voter: Any, segment: Any, label: Any, rival: Any, itself: Any
-    ) -> None:
-        """Where in its list a target finds itself and voters that speak to it already: how many free ones come before."""
-        a, lists = self.arrays, self.lists
-        real = itself >= 0
-        voter, segment = a.join(voter, itself[real]), a.join(segment, a.arange(len(itself))[real])
-        value = self._difference(voters, voter, rival[segment], label[segment])
-        listed = (
-            value >= lists.value[self.begin + lists.length - 1][segment] if lists.length else value < value
+    def _note_passed(self, said: Any, segment: Any, own: Any, real: Any) -> None:
+        """Where in its list a target finds itself and voters that speak to it already: how many free ones come before.
+
+        `said` is what they say as newcomers for the label over the rival, so that −`said` is their value in the list.
+        """
+        a, everyone = self.arrays, self.arrays.arange(len(own))
+        last = self.lists.value[self.begin + self.lists.length - 1] if self.lists.length else own
+        listed, own_listed = -said >= last[segment], (-own >= last) & real
+        self.passed, self.passed_first = self._sorted(
+            a.join(-said[listed], -own[own_listed]), a.join(segment[listed], everyone[own_listed])
         )
-        self.passed, self.passed_first = self._sorted(value[listed], segment[listed])
-        segment = a.repeat(a.arange(len(itself)), self.passed_first[1:] - self.passed_first[:-1])
+        segment = a.repeat(everyone, self.passed_first[1:] - self.passed_first[:-1])
         here = a.arange(len(segment))
         new = here < 0
         new[1:] = (self.passed[1:] != self.passed[:-1]) | (segment[1:] != segment[:-1])
@@ -198,13 +198,11 @@ class Duels:
 
     def _bisect(self, holds: Callable[[Any], Any], low: Any, high: Any) -> Any:
         """The number of positions from `low` on, below `high`, at which a condition holds that never holds again once it fails; plus `low`."""
-        a = self.arrays
         steps = int((high - low).max()).bit_length() if len(low) else 0
-        for _ in range(steps):
-            middle = (low + high) // 2
-            open_ = low < high
-            yes = open_ & holds(a.where(open_, middle, 0))
-            low, high = a.where(yes, middle + 1, low), a.where(open_ & ~yes, middle, high)
+        for step in (2**power for power in reversed(range(steps))):
+            inside = low + step <= high
+            yes = inside & holds(self.arrays.where(inside, low + (step - 1), 0))
+            low = low + yes * step
         return low
 
     @property

@@ -5,7 +5,9 @@ ballot q belongs to the link if it is there now, else to the voter as a newcomer
 itself. The results are those of `ballots.Linear` on all entries; the tests compare the two.
 """
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -19,7 +21,7 @@ from unswayed.theory.checks import check_count
 from unswayed.theory.duels import NUMPY, WIDEST, Arrays, Duels, Lists, Voters
 
 KEPT = 4096  # of each list of voters; what goes beyond is sorted only where it is needed
-AT_ONCE = 2**21  # links looked at together
+AT_ONCE = 2**18  # links looked at together
 FEW = 8  # targets up to which each is looked at alone
 DEEP = 64  # voters of each list that one target is first compared with
 SMALL = 2**30  # ballots in 32 bits stay below, so that their differences fit
@@ -34,7 +36,7 @@ class Roll:
 
     ballots: NDArray[Any]
     voters: int
-    lists: dict[Any, Lists] = field(default_factory=dict, repr=False)
+    lists: dict[Any, tuple[Any, Any]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         if self.ballots.ndim != 2 or not 0 <= self.voters <= len(self.ballots):
@@ -59,14 +61,21 @@ class Roll:
 
     def sorted_for(self, codes: Ints, arrays: Arrays, most: int) -> Lists:
         """The lists of these ordered pairs of classes, label · C + rival; those of usual length are kept."""
-        key = (tuple(codes.tolist()), min(most, self.voters), arrays)
+        length = min(most, self.voters)
+        classes = self.ballots.shape[1]
+        ends = [self._ends(code // classes, code % classes, length, arrays) for code in codes.tolist()]
+        return Lists.of(ends, length == self.voters, arrays)
+
+    def _ends(self, label: int, rival: int, length: int, arrays: Arrays) -> tuple[Any, Any]:
+        """The voters that say the rival loudest against the label, descending."""
+        key = (label, rival, length, arrays)
         if key in self.lists:
             return self.lists[key]
-        pairs = [divmod(code, self.ballots.shape[1]) for code in key[0]]
-        made = Lists.of(self.ballots, self.voters, pairs, most, arrays)
-        if most <= KEPT:
-            self.lists[key] = made
-        return made
+        said = self.ballots[: self.voters]
+        found = arrays.largest(said[:, rival] - said[:, label], length)
+        if length <= KEPT:
+            self.lists[key] = found
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,8 +146,10 @@ class Electorate:
         for place in range(self.classes - 1):  # the most dangerous rival first
             rival = order[:, place]
             open_ = np.flatnonzero(np.take_along_axis(least, rival[:, None], axis=1)[:, 0] < best)
-            for who, found in self._against(open_, rival[open_], change, arrays, KEPT):
-                best[who] = np.minimum(best[who], found)
+            if len(open_):
+                best[open_] = np.minimum(
+                    best[open_], self._against(open_, rival[open_], change, arrays, KEPT)
+                )
         return best
 
     def _at_least(self, change: str) -> Ints:
@@ -153,31 +164,37 @@ class Electorate:
         least[everyone, label] = np.iinfo(np.int64).max  # no rival of its own
         return least
 
-    def _against(
-        self, who: Ints, rival: Ints, change: str, arrays: Arrays, most: int
-    ) -> Iterator[tuple[Ints, Ints]]:
-        """Targets and what they withstand against these rivals; lists are prolonged for those that need it."""
-        for part, duels in self._duels(who, rival, arrays, most):
-            size, all_, short = (np.asarray(value) for value in duels.sizes(change))
-            known = ~short
-            yield who[part][known], np.where(all_, self.entries[who[part]], size)[known]
-            if short.any():
-                yield from self._against(who[part][short], rival[part][short], change, arrays, 16 * most)
+    def _against(self, who: Ints, rival: Ints, change: str, arrays: Arrays, most: int) -> Ints:
+        """int64: what these targets withstand against these rivals; lists are prolonged for those that need it."""
 
-    def _duels(self, who: Ints, rival: Ints, arrays: Arrays, most: int) -> Iterator[tuple[Ints, Duels]]:
-        """Duels of these targets with these rivals, as many at once as memory allows; with their positions in `who`."""
-        label, classes = self.label, self.classes
-        code = label[who] * classes + rival
+        def decided(part: Ints) -> tuple[Any, ...]:
+            return self._duels(who[part], rival[part], arrays, most).sizes(change)
+
+        found = [
+            np.concatenate(column) for column in zip(*_side_by_side(decided, self._parts(who)), strict=True)
+        ]
+        size, all_, short = found
+        size = np.where(all_, self.entries[who], size)
+        if short.any():
+            size[short] = self._against(who[short], rival[short], change, arrays, 16 * most)
+        return size
+
+    def _parts(self, who: Ints) -> list[Ints]:
+        """Positions in `who`, as many together as memory and the width of a sorting key allow."""
         links = np.cumsum(self.start[who + 1] - self.start[who] + 1)
         wide = WIDEST // (4 * (_largest(self.own) + self.roll.loudest) + 4)
         step = np.maximum(links // AT_ONCE, np.arange(len(who)) // max(1, wide))
+        parts = np.split(np.arange(len(who)), np.flatnonzero(np.diff(step)) + 1)
+        return [part for part in parts if len(part)]
+
+    def _duels(self, who: Ints, rival: Ints, arrays: Arrays, most: int) -> Duels:
+        """Duels of these targets with these rivals."""
+        label = self.label[who]
+        pairs, pair = np.unique(label * self.classes + rival, return_inverse=True)
+        lists = self.roll.sorted_for(pairs, arrays, most)
         voters = Voters(self.roll.ballots, self.start, self.row, self.voter, self.itself)
-        for part in np.split(np.arange(len(who)), np.flatnonzero(np.diff(step)) + 1):
-            pairs, pair = np.unique(code[part], return_inverse=True)
-            lists = self.roll.sorted_for(pairs, arrays, most)
-            one, c = label[who[part]], rival[part]
-            offset, spare = self.own[who[part], one] - self.own[who[part], c], self.spare[who[part], c]
-            yield part, Duels(voters, lists, who[part], (one, c, pair), offset, spare, arrays)
+        offset = self.own[who, label] - self.own[who, rival]
+        return Duels(voters, lists, who, (label, rival, pair), offset, self.spare[who, rival], arrays)
 
     def grid(self, adds: int, deletes: int) -> Bools:
         """bool[t, adds + 1, deletes + 1]: whether no attack with at most so many additions and deletions changes the label."""
@@ -187,7 +204,8 @@ class Electorate:
         depth = max(KEPT, adds + int(np.diff(self.start).max(initial=0)) + 1)
         for rival in range(self.classes):
             who = everyone[self.label != rival]
-            for part, duels in self._duels(who, np.full(len(who), rival), NUMPY, depth):
+            for part in self._parts(who):
+                duels = self._duels(who[part], np.full(len(part), rival), NUMPY, depth)
                 most = duels.most_additions
                 cost = np.stack([duels.added(np.minimum(k, most))[0] for k in range(adds + 1)], axis=1)
                 loss = np.stack([duels.deleted(np.full(len(part), k)) for k in range(deletes + 1)], axis=1)
@@ -255,6 +273,17 @@ class Shortlist(Linear):
     def __init__(self, label: Any, spare: Any, gains: Any, present: Any, depth: int) -> None:
         super().__init__(label, spare, gains, present)
         object.__setattr__(self, "depth", depth)
+
+
+def _side_by_side(work: Callable[[Ints], Any], parts: list[Ints]) -> list[Any]:
+    """The work on every part, in order, on as many cores as there are; numpy lets go of the interpreter meanwhile."""
+    cores = min(
+        len(parts), len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
+    if cores < 2:
+        return [work(part) for part in parts]
+    with ThreadPoolExecutor(cores) as pool:
+        return list(pool.map(work, parts))
 
 
 def _largest(values: NDArray[Any]) -> int:
