@@ -1,0 +1,58 @@
+"""A small version of `benchmarks/prove_check.py`: every attack on small cases, asked of the model itself."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+PATH = Path(__file__).parents[1] / "benchmarks" / "prove_check.py"
+
+
+@pytest.fixture(scope="module")
+def check():
+    spec = importlib.util.spec_from_file_location("prove_check", PATH)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    yield module
+    sys.modules.pop("prove_check_cases", None)
+
+
+@pytest.mark.slow
+def test_no_proof_is_refuted_by_any_attack_and_none_is_too_small(check):
+    found = check.run(112, seed=11)
+    assert {name: dict(counts) for name, counts in found.items() if check.faults({name: counts})} == {}
+    exact = [counts for name, counts in found.items() if name in check.cases.EXACT]
+    assert all(counts["cases"] >= 5 for counts in found.values())
+    assert all(counts["can be moved"] for counts in exact)
+
+
+class Boasting:
+    """Proofs that claim one more than they should, or one less."""
+
+    def __init__(self, proofs, by):
+        self.proofs, self.by = proofs, by
+
+    def __getattr__(self, name):
+        return getattr(self.proofs, name)
+
+    @property
+    def size(self):
+        return self.proofs.size + self.by
+
+    def sizes(self, change="any"):
+        return self.proofs.sizes(change) + self.by
+
+
+@pytest.mark.parametrize(("by", "fault"), [(1, "too large"), (-1, "too small")])
+def test_the_check_notices_sizes_that_are_off_by_one(check, by, fault):
+    rng = np.random.default_rng(3)
+    noticed = 0
+    for _ in range(6):
+        case = check.cases.node_case(rng, "labels", "row")
+        wrong = check.Case(Boasting(case.proofs, by), case.present, case.ask, case.names)
+        found = check.check(wrong, exact=True)
+        noticed += found[fault] > 0
+        assert found["witness wrong"] or case.proofs.witness(0) is None
+    assert noticed
