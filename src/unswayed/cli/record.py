@@ -15,10 +15,10 @@ from unswayed.certificates import Certified, certify, certify_top
 from unswayed.errors import InputError, StoreError, WorldError
 from unswayed.files import write_atomically
 from unswayed.report.summary import Summary, summarise
-from unswayed.store import load_votes
+from unswayed.store import load
 from unswayed.votes import Votes
 
-RECORD, GRAPH, WEIGHTS = "run.json", "graph.npz", "weights.safetensors"
+RECORD, GRAPH, WEIGHTS, CERTIFICATES = "run.json", "graph.npz", "weights.safetensors", "certificates.npz"
 FORMAT = 1
 
 
@@ -51,9 +51,11 @@ class Record:
     top: int | None = None
     graph: Sketch | tuple[Sketch, ...] | None = field(default=None, compare=False)
 
-    def certify(self, votes: Votes) -> Certified:
-        """The certificates of these votes at the recorded confidence."""
-        return certify_as(votes, self.top, alpha=self.alpha, bounds=self.bounds, family=self.family)
+    def certify(self, found: Votes | Certified) -> Certified:
+        """The certificates of these votes at the recorded confidence; certificates are what they are."""
+        if isinstance(found, Certified):
+            return found
+        return certify_as(found, self.top, alpha=self.alpha, bounds=self.bounds, family=self.family)
 
     def summarise(self, certs: Certified) -> Summary:
         """The facts of a report; a label of −1 means unknown, and where all are unknown there is no truth."""
@@ -69,7 +71,9 @@ class Record:
             else _Floor(self.floor, self.floor_name or "structure-free model"),
             command=self.command,
             title=self.title,
-            names=None if self.names == tuple(map(str, certs.targets)) else self.names,
+            names=None
+            if self.names == tuple(map(certs.about.target_name, range(len(certs))))
+            else self.names,
             class_names=self.class_names,
             settings={name.capitalize(): value for name, value in self.training.items() if value is not None},
         )
@@ -140,18 +144,25 @@ def _well_formed(words: dict[str, Any]) -> bool:
     )
 
 
-def open_run(folder: Path) -> tuple[Record, Votes]:
-    """The record and the votes of a run that `certify --store` made."""
-    if not folder.exists():
-        raise StoreError(f"There is no store {folder}; make one with: unswayed certify … --store {folder}.")
-    votes, record = load_votes(folder), read_record(folder)
-    if record is None:
-        record = Record(
-            title=f"Certified robustness: {folder.name}", command=f"unswayed report {folder}", training={}, samples=0,
-            alpha=0.001, bounds="anytime" if votes.adaptive else "strict", family=False,
-            names=tuple(str(target) for target in votes.targets), truth=(-1,) * len(votes),
-        )  # fmt: skip
-    return record, votes
+def open_run(path: Path) -> tuple[Record, Votes | Certified]:
+    """The record of a run, or of a file of votes or certificates, and what was counted or proven in it."""
+    if not path.exists():
+        raise StoreError(f"There is no store {path}; make one with: unswayed certify … --store {path}.")
+    proven = path / CERTIFICATES
+    found: Votes | Certified = load(proven if path.is_dir() and proven.exists() else path)
+    record = read_record(path) if path.is_dir() else None
+    return record or _unrecorded(path, found), found
+
+
+def _unrecorded(path: Path, found: Votes | Certified) -> Record:
+    """What is known of a run that was made from Python."""
+    adaptive = isinstance(found, Votes) and found.adaptive
+    names = found.about.target_names if isinstance(found, Certified) else ()
+    return Record(
+        title=f"Certified robustness: {path.name}", command=f"unswayed report {path}", training={}, samples=0,
+        alpha=0.001, bounds="anytime" if adaptive else "strict", family=False,
+        names=names or tuple(str(target) for target in found.targets), truth=(-1,) * len(found),
+    )  # fmt: skip
 
 
 def _arrays(graph: Sketch | tuple[Sketch, ...]) -> dict[str, npt.NDArray[np.int64]]:

@@ -11,7 +11,9 @@ from unswayed.cli.certify import document, save_report
 from unswayed.cli.common import console, emit, warn
 
 if TYPE_CHECKING:
+    from unswayed.certificates import Certified
     from unswayed.cli.record import Record
+    from unswayed.votes import Votes
 
 app = typer.Typer(rich_markup_mode="rich", add_completion=False)
 
@@ -32,7 +34,13 @@ LOOKED = (
 
 @app.command(epilog=EXAMPLES)
 def report(
-    store: Annotated[Path, typer.Argument(help="The folder that `certify --store` filled.", metavar="STORE")],
+    store: Annotated[
+        Path,
+        typer.Argument(
+            help="The folder that `certify --store` filled, or a file of votes or certificates.",
+            metavar="STORE",
+        ),
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The file to write.")] = Path(
         "unswayed-report.html"
     ),
@@ -48,19 +56,15 @@ def report(
     """Write the report of a stored run: one HTML file that needs nothing else."""
     from unswayed.cli.record import open_run
 
-    record, votes = open_run(store)
-    drawn = int(votes.samples.max(initial=0))
-    if drawn < record.samples and not record.finished:
-        warn(
-            f"The run is unfinished: {drawn:,} of {record.samples:,} samples; the same certify command goes on."
-        )
+    record, found = open_run(store)
+    _check_finished(record, found)
     level = {
         "alpha": record.alpha if alpha is None else alpha,
         "bounds": record.bounds if bounds is None else str(bounds),
         "family": record.family or family,
     }
-    record = _relevelled(record, level)
-    certs = record.certify(votes)
+    record = _relevelled(record, level, found)
+    certs = record.certify(found)
     save_report(record, certs, out)
     if as_json:
         emit(document(record, certs, out))
@@ -68,11 +72,26 @@ def report(
         console().print(f"The report of {store} is in {out}.", soft_wrap=True, markup=False)
 
 
-def _relevelled(record: "Record", level: dict[str, Any]) -> "Record":
+def _check_finished(record: "Record", found: "Votes | Certified") -> None:
+    from unswayed.votes import Votes
+
+    drawn = int(found.samples.max(initial=0)) if isinstance(found, Votes) else record.samples
+    if drawn < record.samples and not record.finished:
+        warn(
+            f"The run is unfinished: {drawn:,} of {record.samples:,} samples; the same certify command goes on."
+        )
+
+
+def _relevelled(record: "Record", level: dict[str, Any], found: "Votes | Certified") -> "Record":
     """The run at another level than the recorded one, which it says of itself and warns of."""
+    from unswayed.errors import InputError
+    from unswayed.votes import Votes
+
     other = [name for name, value in level.items() if getattr(record, name) != value]
     if not other:
         return record
+    if not isinstance(found, Votes):
+        raise InputError(f"These are certificates, not votes: their {' and '.join(other)} cannot be changed.")
     said = LOOKED.format(names=" and ".join(other))
     warn(f"{said[0].upper()}{said[1:]}.")
     was = ", ".join(f"{name} {getattr(record, name)}" for name in other)

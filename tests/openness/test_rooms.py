@@ -1,0 +1,34 @@
+"""What is open stays open: outside its own room nobody asks which noise or which family of certificates it has before it."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import unswayed
+from unswayed.certificates.protocol import FAMILIES
+from unswayed.theory.noise import KINDS
+
+SOURCES = Path(unswayed.__file__).parent
+
+
+def asked(names, room):
+    """Every isinstance on one of these names outside the room."""
+    pattern = re.compile(rf"isinstance\([^()]*(?:\([^()]*\)[^()]*)*\b({'|'.join(sorted(names))})\b")
+    return [
+        f"{path.relative_to(SOURCES)}: {found[0]}"
+        for path in sorted(SOURCES.rglob("*.py"))
+        if not path.is_relative_to(SOURCES / room)
+        for found in pattern.finditer(path.read_text())
+    ]
+
+
+@pytest.mark.parametrize(("known", "room"), [(KINDS, "theory"), (FAMILIES, "certificates")])
+def test_nobody_asks_outside_the_room(known, room):
+    own = {kind.__name__ for kind in known.values() if kind.__module__.startswith("unswayed")}
+    assert len(own) >= 2
+    assert asked(own, room) == []
+
+
+def test_the_search_finds_what_it_is_after():
+    assert asked({"Certified"}, "certificates")  # the protocol itself may be asked for
