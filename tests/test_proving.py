@@ -231,3 +231,65 @@ def test_inject_checks_its_links():
     with pytest.raises(us.errors.InputError, match="links must be"):
         us.Inject(data, [0], links=0)
     assert us.Inject(data, [0], links=3).describe()["links"] == "3"
+
+
+@pytest.mark.parametrize("voters", VOTERS)
+@pytest.mark.parametrize("seed", range(3))
+def test_arrivals_are_exact_both_ways(voters, seed):
+    """The scores of an arrival, added by hand from what every voter says to a newcomer, in plain integers."""
+    rng = np.random.default_rng([seed, 23])
+    data, classes = random_graph(rng, n=7), int(rng.integers(2, 5))
+    model = model_of(voters, data, rng, classes, 0)
+    x = torch.tensor(rng.normal(size=(2, 3)), dtype=torch.float32)
+    linked = [sorted(rng.permutation(7)[: rng.integers(0, 6)].tolist()) for _ in range(2)]
+    proofs = us.prove(model, us.Row.new(data, x, linked))
+    own, base = (table.tolist() for table in model.own_of_new(x, 2))
+    said = model.ballot_table[:7].tolist()
+
+    def answer(i, friends):
+        total = [base[i][c] + sum(own[i][c] + said[v][c] for v in friends) for c in range(classes)]
+        return max(range(classes), key=lambda c: (total[c], -c))
+
+    for i in range(2):
+        clean, moved = answer(i, linked[i]), []
+        for chosen in subsets(range(7)):
+            adds = len(set(chosen) - set(linked[i]))
+            if answer(i, set(linked[i]) ^ set(chosen)) != clean:
+                moved.append((adds, len(chosen) - adds))
+        agree(proofs, i, clean, moved)
+        witness = proofs.witness(i)
+        assert witness is None or answer(i, set(linked[i]) ^ set(witness.tolist())) != clean
+
+
+def test_an_arrival_with_the_features_of_a_node_is_answered_like_one():
+    """A node without links that a model knows, and one that arrives with the same features and gets the same links."""
+    rng = np.random.default_rng(24)
+    data = random_graph(rng, n=9)
+    data.edge_index = data.edge_index[:, (data.edge_index != 8).all(dim=0)]
+    net = awakened(us.BallotNetwork(3, 3, hidden=4)).freeze(data)
+    edges = torch.cat([data.edge_index, torch.tensor([[8, 0, 8, 3], [0, 8, 3, 8]])], dim=1)
+    proofs = us.prove(net, us.Row.new(data, data.x[8:], [[0, 3]]))
+    assert proofs.label[0] == int(net(data.x, edges)[8].argmax())
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ((torch.zeros(1, 3), [[9]]), "between 0 and 8"),
+        ((torch.zeros(1, 3), [[0.5]]), "list of node numbers"),
+        ((torch.zeros(2, 3), [[0]]), "must have shape"),
+        ((None, [[0]]), "need theirs too"),
+        ((torch.zeros(0, 3), []), "at least one node"),
+    ],
+)
+def test_arrivals_are_checked(parts, words):
+    data = random_graph(np.random.default_rng(0))
+    with pytest.raises(us.errors.InputError, match=words):
+        us.Row.new(data, *parts)
+
+
+def test_threats_without_noisy_graphs_cannot_be_polled():
+    data = random_graph(np.random.default_rng(0))
+    net = us.BallotNetwork(3, 3).freeze(data)
+    with pytest.raises(us.errors.InputError):
+        us.poll(net, us.Inject(data, [0]), us.Flip(0.8), samples=4, progress=False)

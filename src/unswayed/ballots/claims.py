@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from unswayed.ballots.fixed import SCALE
+from unswayed.ballots.fixed import SCALE, hash_of
 from unswayed.ballots.links import Links
 from unswayed.certificates.proofs import Proofs
 from unswayed.certificates.protocol import About
@@ -132,7 +132,37 @@ def _inject(model: Any, threat: Any) -> tuple[Record, str]:
     return Injected(people.label, spare, size, threat.entries), FAKES
 
 
-CLAIMS: dict[str, Claim] = {"row": _row, "all-pairs": _all_pairs, "pairs": _pairs, "inject": _inject}
+def _arrivals(model: Any, threat: Any) -> tuple[Record, str]:
+    check_links(model, Links.of(threat.graph))
+    check_features(model, threat.graph)
+    people = arriving(model, threat.x, [row.numpy() for row in threat.neighbours])
+    return people, SURROUNDINGS if model.reads_links else OWN_ROW
+
+
+def arriving(model: Any, x: Tensor | None, neighbours: list[IntArray]) -> Electorate:
+    """Nodes that arrive, from their features and neighbours' numbers: no voters themselves, all their links new to the voters.
+
+    What a service asks for each request: label and sizes of one come in well under a millisecond.
+    """
+    own, base = (table.numpy() for table in model.own_of_new(x, len(neighbours)))
+    degree, voter = (
+        np.array([len(row) for row in neighbours]),
+        np.concatenate([np.zeros(0, np.int64), *neighbours]),
+    )
+    roll, count = roll_of(model), len(neighbours)
+    scores = base + degree[:, None] * own
+    np.add.at(scores, np.repeat(np.arange(count), degree), roll.ballots[voter])
+    start = np.concatenate([[0], np.cumsum(degree)])
+    return Electorate(roll, own, scores, start, voter, voter, np.full(count, -1), np.full(count, roll.voters))
+
+
+CLAIMS: dict[str, Claim] = {
+    "row": _row,
+    "row-new": _arrivals,
+    "all-pairs": _all_pairs,
+    "pairs": _pairs,
+    "inject": _inject,
+}
 
 
 def electorate(
@@ -142,11 +172,11 @@ def electorate(
     check_targets(model, nodes)
     links = Links.of(graph)
     check_links(model, links)
+    if model.reads_features and graph.x is None:
+        raise InputError("The model reads features, and the graph has none.")
     device = model.own_table.device
     edges = torch.stack([links.voter, links.target]).to(device)
     x = None if graph.x is None else graph.x.to(device)
-    if model.reads_features and x is None:
-        raise InputError("The model reads features, and the graph has none.")
     with torch.no_grad():
         scores = (model(x, edges) * SCALE).long().cpu().numpy()
     row = links.voter if model.link_rows is None else model.link_rows.long().cpu()
@@ -186,6 +216,14 @@ def check_links(model: Any, links: Links) -> None:
         raise InputError(
             "The model is frozen with other links than this graph's, and two-hop ballots are made of them; freeze it on this graph."
         )
+
+
+def check_features(model: Any, graph: Graph) -> None:
+    """Refuse features that the tables are not of."""
+    if model.feature_hash is None:
+        return
+    if graph.x is None or not torch.equal(hash_of(graph.x), model.feature_hash.cpu()):
+        raise InputError("The features are not those the model was frozen with; freeze it on this graph.")
 
 
 def check_targets(model: Any, nodes: IntArray) -> None:

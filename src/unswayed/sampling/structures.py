@@ -8,6 +8,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
+from unswayed.errors import Unsupported
 from unswayed.sampling.inputs import Graph, pair_entries
 from unswayed.sampling.question import Question
 from unswayed.sampling.sparse_graphs import TRIAL, SparseLayout
@@ -116,9 +117,10 @@ def layout_of(question: Question, target: int) -> Layout | SparseLayout:
         return SparseLayout.of(question)
     if isinstance(threat, Row):
         layout = _row_layout(threat, target)
-    else:
-        assert isinstance(threat, AllPairs | Pairs)
+    elif isinstance(threat, AllPairs | Pairs):
         layout = _pairs_layout(threat, target)
+    else:
+        raise Unsupported(f"{type(threat).__name__} has no noisy graphs to be asked about; use prove.")
     device = torch.device(question.device)
     if device.type == "cpu":
         return layout

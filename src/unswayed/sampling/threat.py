@@ -102,6 +102,13 @@ class Row(Threat):
         self.entries = np.full(len(self.nodes), self.graph.num_nodes - 1, dtype=np.int64)
         self.ones = self.graph.degrees()[self.nodes].numpy()
 
+    @staticmethod
+    def new(data: Any, x: Any, neighbours: Any) -> Threat:
+        """The same for nodes that arrive: features and neighbour numbers of each, each taken alone."""
+        from unswayed.sampling.arrivals import Arrivals
+
+        return Arrivals(data, x, neighbours)
+
     @property
     def data(self) -> Any:
         """The cleaned graph as a torch_geometric Data: x, and edge_index in both directions, merged and sorted."""

@@ -1,0 +1,75 @@
+"""Arrivals: nodes that are not in the graph yet, each known by its features and its neighbours, each taken alone."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unswayed.errors import InputError
+from unswayed.sampling.inputs import Graph, read_graph
+from unswayed.sampling.threat import Row, Threat, update_digest
+
+
+class Arrivals(Threat):
+    """The attacker rewires the links of a node that arrives: any of them to any node of the graph, which stays as it is.
+
+    Made by `Row.new(data, x, neighbours)`: `x` has one row an arrival (None on graphs without features), `neighbours` for each the
+    numbers of the nodes it is linked to. An arrival's structure vector has one entry for every node of the graph; its number is n + i.
+    """
+
+    kind = "row-new"
+    words = Row.words
+
+    def __init__(self, data: Any, x: Any, neighbours: Sequence[Any]) -> None:
+        self.graph = read_graph(data)
+        self.neighbours = [read_neighbours(row, self.graph.num_nodes) for row in neighbours]
+        if not self.neighbours:
+            raise InputError("Row.new needs at least one node that arrives.")
+        self.x = read_features(x, self.graph, len(self.neighbours))
+        n, count = self.graph.num_nodes, len(self.neighbours)
+        self.targets = n + np.arange(count)
+        self.entries = np.full(count, n, dtype=np.int64)
+        self.ones = np.array([len(row) for row in self.neighbours], dtype=np.int64)
+
+    def clean(self, target: int) -> Tensor:
+        """bool[n]: the nodes that the arrival is linked to."""
+        row = torch.zeros(self.graph.num_nodes, dtype=torch.bool)
+        row[self.neighbours[target]] = True
+        return row
+
+    def digests(self) -> dict[str, str]:
+        """The hashes of the graph, of the features and of the links of those who arrive."""
+        links = torch.stack([self.clean(i) for i in range(len(self))])
+        told = {} if self.x is None else {"arriving features": update_digest("x", self.x)}
+        return {
+            "graph": self.graph.digest(),
+            "arriving links": update_digest("links", links.nonzero()),
+            **told,
+        }
+
+
+def read_neighbours(row: Any, nodes: int) -> Tensor:
+    """int64, sorted: the numbers of an arrival's neighbours, each once."""
+    listed: Tensor = torch.as_tensor(row)
+    if listed.numel() and (listed.is_floating_point() or listed.dtype == torch.bool or listed.ndim != 1):
+        raise InputError("neighbours must be a list of node numbers for each node that arrives.")
+    listed = torch.from_numpy(np.unique(listed.long().cpu().numpy()))
+    if listed.numel() and not 0 <= int(listed[0]) <= int(listed[-1]) < nodes:
+        raise InputError(f"A neighbour must be a node of the graph, between 0 and {nodes - 1}.")
+    return listed
+
+
+def read_features(x: Any, graph: Graph, count: int) -> Tensor | None:
+    """The features of those who arrive, as wide as the graph's."""
+    if graph.x is None:
+        return None
+    if x is None:
+        raise InputError("The graph has features, so those who arrive need theirs too: one row each.")
+    told = torch.as_tensor(x)
+    if told.shape != (count, *graph.x.shape[1:]):
+        raise InputError(
+            f"The features of {count} nodes that arrive must have shape {(count, *graph.x.shape[1:])}, not {tuple(told.shape)}."
+        )
+    return told.detach().cpu().to(graph.x.dtype)
