@@ -82,7 +82,7 @@ def poll(
     settings = describe(question) | ({} if until is None else {"adaptive": True})
     kept = Store(store) if store is not None else None
     if kept is not None:
-        kept.open({**settings, "noise": noise.to_dict()})
+        kept.open({**settings, "noise": question.noise.to_dict()})
         question = _after_refusal(kept, question)
     known = kept.votes() if kept is not None else None
     if until is not None:

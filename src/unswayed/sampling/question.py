@@ -6,8 +6,8 @@ from typing import Any
 import torch
 
 from unswayed.errors import InputError
+from unswayed.sampling.drawing import DRAWINGS
 from unswayed.sampling.sparse import NAME as SPARSE
-from unswayed.sampling.stream import NAME as DENSE
 from unswayed.sampling.stream import Stream
 from unswayed.sampling.threat import AllPairs, Threat
 from unswayed.theory.noise import Noise
@@ -71,6 +71,9 @@ class Question:
             raise InputError(f"draws must be one of {', '.join(DRAWS)}, not {self.draws!r}.")
         if isinstance(self.audit, bool) or not isinstance(self.audit, int) or not 0 <= self.audit <= MOST:
             raise InputError(f"audit must be a whole number from 0 to {MOST:,}, not {self.audit!r}.")
+        object.__setattr__(self, "noise", self.threat.takes(self.noise))
+        if self.noise.drawing == "seats":  # how many seats there are is the target's own affair
+            object.__setattr__(self, "shared", False)
         if self.draws == "sparse" and not self._one_graph_for_all:
             raise InputError(
                 "Sparse draws are for AllPairs(data, nodes) with shared noise; use draws='dense'."
@@ -90,12 +93,12 @@ class Question:
     @property
     def stream_name(self) -> str:
         """Which stream's words decide the votes; votes of different streams never add."""
-        return SPARSE if self.sparse else DENSE
+        return SPARSE if self.sparse else self.stream.name
 
     @property
     def stream(self) -> Stream:
         """The source of all noise."""
-        return Stream(self.seed, self.purpose)
+        return DRAWINGS[self.noise.drawing](self.seed, self.purpose, self.threat)
 
     def key_of(self, target: int) -> int | None:
         """The stream's target key for the target at this position: None where noise is shared."""

@@ -12,7 +12,7 @@ bound over them; only the failures of different targets become dependent.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -62,6 +62,7 @@ class Stream:
 
     seed: int
     purpose: str = "certify"
+    name: ClassVar[str] = NAME
 
     def __post_init__(self) -> None:
         if isinstance(self.seed, bool) or not isinstance(self.seed, int | np.integer):

@@ -9,6 +9,7 @@ from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from unswayed.errors import Unsupported
+from unswayed.sampling.inject import Inject
 from unswayed.sampling.inputs import Graph, pair_entries
 from unswayed.sampling.question import Question
 from unswayed.sampling.sparse_graphs import TRIAL, SparseLayout
@@ -57,7 +58,8 @@ class Layout:
         """
         stream, device = Stream(TRIAL, "select"), self.clean.device
         half = stream.flips(start, stop, self.drawn, Flip(0.5), device=device)[0]
-        present = noisy(self.clean, stream.flips(start, stop, self.drawn, noise, target=1, device=device))
+        drawn = stream.flips(start, stop, self.drawn, noise.stand_in, target=1, device=device)
+        present = noisy(self.clean, drawn)
         denser = (torch.arange(start, stop, device=device) % 2 == 1)[:, None]
         return self.listed(torch.where(denser, present | half, present ^ half))
 
@@ -99,7 +101,7 @@ class Layout:
         """Expected nodes plus edges of one noisy graph: what its cost follows."""
         ones = int(self.clean.sum())
         zeros = self.clean.numel() - ones
-        expected = ones * (1 - question.noise.p_delete) + zeros * question.noise.p_add
+        expected = question.noise.expected(ones, zeros)
         return self.graph.num_nodes + self.constant.shape[1] + 2 * expected
 
 
@@ -117,7 +119,7 @@ def layout_of(question: Question, target: int) -> Layout | SparseLayout:
         return SparseLayout.of(question)
     if isinstance(threat, Row):
         layout = _row_layout(threat, target)
-    elif isinstance(threat, AllPairs | Pairs):
+    elif isinstance(threat, AllPairs | Pairs | Inject):
         layout = _pairs_layout(threat, target)
     else:
         raise Unsupported(f"{type(threat).__name__} has no noisy graphs to be asked about; use prove.")
@@ -147,7 +149,7 @@ def _row_layout(threat: Row, target: int) -> Layout:
     )
 
 
-def _pairs_layout(threat: AllPairs | Pairs, target: int) -> Layout:
+def _pairs_layout(threat: AllPairs | Pairs | Inject, target: int) -> Layout:
     graph = threat.graph_of(target)
     pairs = threat.pairs_of(target)
     fixed = graph.pairs[:, :0]
@@ -165,7 +167,7 @@ def _pairs_layout(threat: AllPairs | Pairs, target: int) -> Layout:
 def groups_of(question: Question, targets: tuple[int, ...]) -> list[tuple[int, ...]]:
     """Targets that one noisy graph votes for at once: all nodes of one graph under shared noise, else each alone."""
     threat = question.threat
-    together = isinstance(threat, AllPairs | Pairs) and threat.nodes is not None and question.shared
+    together = isinstance(threat, AllPairs | Pairs | Inject) and threat.nodes is not None and question.shared
     return [targets] if together and targets else [(target,) for target in targets]
 
 

@@ -17,6 +17,7 @@ from torch import Tensor
 from unswayed.certificates.about import Words
 from unswayed.errors import InputError
 from unswayed.sampling.inputs import Graph, pair_entries, read_graph, read_graphs, update_hash
+from unswayed.theory.noise import Noise
 
 IntArray = npt.NDArray[np.int64]
 
@@ -25,6 +26,9 @@ class Threat:
     """What every threat model has: `targets`, and for each of them `entries` and `ones` of its structure vector."""
 
     kind: ClassVar[str]
+    newcomers: ClassVar[bool] = (
+        False  # whether an attack brings nodes of its own, which must not matter where unseen
+    )
     words: Words = Words()  # how people speak of it; a class attribute, or one that depends on the instance
     targets: IntArray
     entries: IntArray
@@ -40,6 +44,18 @@ class Threat:
     def clean(self, target: int) -> Tensor:
         """bool[entries]: the structure vector of the target at this position, before any noise."""
         raise NotImplementedError
+
+    def drawn(self, target: int) -> int:
+        """How many entries a sample of the noise has."""
+        return int(self.entries[target])
+
+    def takes(self, noise: Noise) -> Noise:
+        """The noise as it is drawn for this threat; noise that is not made for it is refused."""
+        if noise.threats and self.kind not in noise.threats:
+            raise InputError(
+                f"{type(noise).__name__} is noise for the threat {' or '.join(noise.threats)}, not for {self.kind}."
+            )
+        return noise
 
     def attacked(self, target: int, entries: Tensor) -> Self:
         """The target at this position alone, once these entries of its structure vector have been changed."""
@@ -116,9 +132,12 @@ class Row(Threat):
 
     def clean(self, target: int) -> Tensor:
         """bool[n], the own entry included as False (it is drawn but not used)."""
+        return self.row(int(self.nodes[target]))
+
+    def row(self, node: int) -> Tensor:
+        """bool[n]: the neighbours of any node."""
         row = torch.zeros(self.graph.num_nodes, dtype=torch.bool)
         first, second = self.graph.pairs
-        node = self.nodes[target]
         row[second[first == node]] = True
         row[first[second == node]] = True
         return row
@@ -128,6 +147,10 @@ class Row(Threat):
         self.graph = self.graph.toggled(
             torch.stack([torch.minimum(node, entries), torch.maximum(node, entries)])
         )
+
+    def drawn(self, target: int) -> int:
+        """One for every node, the target itself included (it is not used)."""
+        return self.graph.num_nodes
 
     def digests(self) -> dict[str, str]:
         """The graph's hash."""

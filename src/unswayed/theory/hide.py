@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
 from unswayed.errors import InputError
-from unswayed.theory.noise import WORD, Noise, threshold
+from unswayed.theory.noise import WORD, AddDelete, Noise, threshold
 
 if TYPE_CHECKING:
     from unswayed.theory.law import Law
@@ -26,6 +26,8 @@ class Hide(Noise):
     edges: float
     links: int | None = None
     kind: ClassVar[str] = "hide"
+    drawing = "nodes"
+    threats = ("inject",)
 
     def __post_init__(self) -> None:
         for name in ("nodes", "edges"):
@@ -47,6 +49,15 @@ class Hide(Noise):
         """Its settings in a few words, for tables."""
         links = "" if self.links is None else f", links {self.links}"
         return f"nodes {self.nodes:.6g}, edges {self.edges:.6g}{links}"
+
+    @property
+    def stand_in(self) -> Noise:
+        """Every second entry is deleted."""
+        return AddDelete(p_add=0, p_delete=0.5)
+
+    def expected(self, ones: float, zeros: float) -> float:
+        """How many links are seen, on average."""
+        return ones * (1 - self.edges) * (1 - self.nodes) ** 2
 
     def words(self) -> str:
         """What it does, for people."""

@@ -56,21 +56,22 @@ class Hiding(Law):
     falling: ClassVar[bool] = True
     extremes: ClassVar[bool] = False
 
-    def known(self, ones: Ints | None, like: Ints) -> Ints:
+    def known(self, ones: Ints | None, like: Ints) -> Ints | None:
         """The number of ones of every target; a law that does not depend on it needs none."""
-        return np.zeros_like(like) if ones is None else ones
+        return ones
 
     def covered(
         self, top: Floats, rest: Floats, adds: Ints, deletes: Ints, ones: Ints | None = None
     ) -> Bools:
         """Which cells are certified against this attack and every smaller one."""
-        held = self.known(ones, adds)
+        ones = self.known(ones, adds)
         most = deletes if ones is None else np.minimum(deletes, ones)  # there is nothing more to delete
         if self.falling:
-            return self.certified(top, rest, adds, most, held)
+            return self.certified(top, rest, adds, most, ones)
         position, fewer = all_up_to(most)
         good = np.ones(len(top), dtype=np.bool_)
-        passed = self.certified(top[position], rest[position], adds[position], fewer, held[position])
+        held = None if ones is None else ones[position]
+        passed = self.certified(top[position], rest[position], adds[position], fewer, held)
         good[position[~passed]] = False
         return good
 
@@ -93,7 +94,7 @@ class Hiding(Law):
     def _largest(
         self, test: Test, there: Bools, cap: Ints, ones: Ints | None, change: str, extremes: bool
     ) -> Ints:
-        self.known(ones, cap)
+        ones = self.known(ones, cap)
         most_adds, most_deletes = room(change, cap, ones)
         most = np.minimum(cap, most_adds + most_deletes)
         at = np.flatnonzero(there)
@@ -130,11 +131,15 @@ class Regions(Hiding):
     def error(self, adds: Ints, deletes: Ints) -> Floats:
         """A bound on the relative error of every mass and of every sum of masses."""
 
+    def _held(self, ones: Ints | None, like: Ints) -> Ints:
+        held = self.known(ones, like)
+        return np.zeros_like(like) if held is None else held
+
     def worst_case(
         self, top: Floats, rest: Floats, adds: Ints, deletes: Ints, ones: Ints | None = None
     ) -> tuple[Floats, Floats]:
         """(least Pr(Y∈A), largest Pr(Y∈B)) for flat arrays."""
-        return weigh(self.common(adds, deletes, self.known(ones, adds)), top, np.minimum(rest, 1 - top))
+        return weigh(self.common(adds, deletes, self._held(ones, adds)), top, np.minimum(rest, 1 - top))
 
     def certified(
         self,
@@ -146,7 +151,7 @@ class Regions(Hiding):
         times: int = 1,
     ) -> Bools:
         """Exactly which flat cells have times · Pr(Y∈A) > Pr(Y∈B) after this one attack."""
-        held = self.known(ones, adds)
+        held = self._held(ones, adds)
         parts = []
         for low in range(0, len(top), CELLS):
             cut = slice(low, low + CELLS)

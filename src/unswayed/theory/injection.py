@@ -32,6 +32,10 @@ class Shielded(Hiding):
     links: int | None = None
     target_hidden: bool = True
 
+    def known(self, ones: Ints | None, like: Ints) -> Ints:
+        """There is nothing to delete."""
+        return np.zeros_like(like) if ones is None else ones
+
     def unseen(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
         """(n, 1 − n, what a visible node's link, what any link is lost with)."""
         n, e = self.nodes, self.edges

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from unswayed.errors import InputError
 from unswayed.theory.checks import check_count
-from unswayed.theory.noise import WORD, Noise
+from unswayed.theory.noise import WORD, AddDelete, Noise
 
 if TYPE_CHECKING:
     from unswayed.theory.law import Law
@@ -25,6 +25,8 @@ class Keep(Noise):
     kept: int
     seats: int
     kind: ClassVar[str] = "keep"
+    drawing = "seats"
+    threats = ("row",)
 
     def __post_init__(self) -> None:
         kept, seats = check_count(self.kept, "kept"), check_count(self.seats, "seats")
@@ -41,6 +43,15 @@ class Keep(Noise):
         from unswayed.theory.visibility import Seats
 
         return Seats(self.kept, self.seats)
+
+    @property
+    def stand_in(self) -> Noise:
+        """Every second entry is deleted."""
+        return AddDelete(p_add=0, p_delete=0.5)
+
+    def expected(self, ones: float, zeros: float) -> float:
+        """How many links are seen, on average."""
+        return self.kept * ones / max(ones, self.seats)
 
     def words(self) -> str:
         """What it does, for people."""

@@ -48,6 +48,10 @@ class Noise(ABC):
     kind: ClassVar[str]
     p_add: float  # that a 0 becomes 1; this and the next only of noise that flips entries one by one
     p_delete: float  # that a 1 becomes 0
+    drawing: ClassVar[str] = "entries"  # how it is drawn: here, every entry by itself
+    threats: ClassVar[
+        tuple[str, ...]
+    ] = ()  # the kinds of threat that it is for; none: all that are made of entries
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -80,6 +84,15 @@ class Noise(ABC):
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description that `noise_from_dict` turns back into an equal noise."""
         return {"kind": self.kind, **self.options()}
+
+    def expected(self, ones: float, zeros: float) -> float:
+        """How many entries are 1 under the noise, on average."""
+        return ones * (1 - self.p_delete) + zeros * self.p_add
+
+    @property
+    def stand_in(self) -> "Noise":
+        """Noise that flips entries one by one, to try a classifier with: this one, where it does."""
+        return self
 
     @property
     def thresholds(self) -> tuple[int, int]:

@@ -1,10 +1,12 @@
 """What a classifier is put through before it is polled, and each time a larger batch is about to be used."""
 
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from unswayed.errors import UnsoundModel
 from unswayed.sampling import soundness
 from unswayed.sampling.classifier import Classifier
 from unswayed.sampling.engines.alone import Alone
@@ -95,6 +97,26 @@ class Checked(Counting):
         refuse_randomness(lambda: alone(self.classifier, 0))
         if not self.classifier.can_batch:
             self.classifier.batched = False
+        if self.question.threat.newcomers:
+            self._refuse_company(layout, nodes)
+
+    def _refuse_company(self, layout: Layout | SparseLayout, nodes: Tensor | None) -> None:
+        """Refuse a classifier whose answer for a node depends on nodes that no path joins to it."""
+        if self.classifier.style == "edges" and not self.classifier.takes_batch:
+            more, edges = in_company(layout.graph), layout.trial(self.question.noise, 0, 1)
+            try:
+                said = self.alone.about(self.classifier, more, edges, nodes)[None]
+            except Exception as error:
+                raise UnsoundModel(
+                    f"The classifier cannot be asked about a graph with one node more ({type(error).__name__}), so it says "
+                    "nothing of fake nodes."
+                ) from error
+            if not soundness.differs(self._try_alone(layout, nodes, 0), said):
+                return
+        raise UnsoundModel(
+            "A node that nobody is joined to may matter to this classifier (it pools, normalises over the graph, or is no "
+            "module forward(x, edge_index)), so hiding fake nodes proves nothing; use message passing without global parts."
+        )
 
     def _try_alone(
         self,
@@ -164,3 +186,15 @@ class Checked(Counting):
             alone(self.classifier, 0)  # type: ignore[operator]
         except Exception:  # whatever a module raises on a shape it does not take
             self.classifier.one_by_one_form = "stacked"
+
+
+def in_company(graph: Graph) -> Graph:
+    """The graph with three nodes more, without edges and with features like no other's."""
+    if graph.x is None:
+        return replace(graph, num_nodes=graph.num_nodes + 3)
+    strange = graph.x[:3].flip(0)
+    if graph.x.is_floating_point():
+        size = graph.x.abs().nan_to_num(0, 0, 0).amax() + 1
+        strange = size * torch.linspace(-7, 11, 3, dtype=graph.x.dtype)[:, None].expand(3, graph.x[0].numel())
+        strange = strange.reshape(3, *graph.x.shape[1:])
+    return replace(graph, num_nodes=graph.num_nodes + len(strange), x=torch.cat([graph.x, strange]))

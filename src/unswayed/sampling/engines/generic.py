@@ -17,7 +17,7 @@ from unswayed.sampling.inputs import Graph
 from unswayed.sampling.question import Question
 from unswayed.sampling.sparse_graphs import SparseLayout, sample_numbers
 from unswayed.sampling.structures import Layout, groups_of, layout_of, noisy
-from unswayed.sampling.threat import Bits, Row
+from unswayed.sampling.threat import Bits
 from unswayed.theory.noise import Noise
 
 Flips = tuple[Tensor, Tensor]
@@ -79,17 +79,15 @@ class GenericEngine(Checked):
         return self._in_batches(*self._place(group), flips, partial(self._answers, self.classifier))
 
     def _spans(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        widest = SPAN // SPARSE_SPAN if self.question.sparse else int(self.question.threat.entries.max()) + 1
-        step = max(4, SPAN // widest // 4 * 4)
+        largest = int(self.question.threat.entries.argmax())
+        widest = SPAN // SPARSE_SPAN if self.question.sparse else self._drawn(largest)
+        step = max(4, SPAN // max(widest, 1) // 4 * 4)
         for low in range(start, stop, step):
             yield low, min(low + step, stop)
 
     def _drawn(self, target: int) -> int:
-        """Words a sample takes: a row draws one for the target itself too; a sparse sample is drawn later."""
-        threat = self.question.threat
-        if self.question.sparse:
-            return 1
-        return int(threat.entries[target]) + isinstance(threat, Row)
+        """Words a sample takes; a sparse sample is drawn later."""
+        return 1 if self.question.sparse else self.question.threat.drawn(target)
 
     def _draw(self, low: int, high: int, entries: int, key: int | None, noise: Noise | None = None) -> Flips:
         question = self.question

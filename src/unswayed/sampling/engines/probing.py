@@ -43,6 +43,7 @@ def _alike(engine: Any, alone: Alone, targets: tuple[int, ...], noise: Noise | N
 
 def coin(noise: Noise) -> Noise:
     """Noise that changes about half of all entries; zeros and ones alike where the noise itself does so."""
+    noise = noise.stand_in
     alike = noise.thresholds[0] == noise.thresholds[1]
     return Flip(0.5) if alike else AddDelete(p_add=0.5, p_delete=0.5 + 2 / WORD)
 

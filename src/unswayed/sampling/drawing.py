@@ -1,0 +1,79 @@
+"""How each kind of noise is drawn: a stream that turns it into flips of entries, pure in (seed, purpose, sample, target)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from unswayed.sampling import seats
+from unswayed.sampling.stream import NAME, Stream
+from unswayed.sampling.threat import Row, Threat
+from unswayed.theory.noise import AddDelete, Noise
+
+
+@dataclass(frozen=True)
+class SeatStream(Stream):
+    """Rows of which a few ones are kept: the flips of a target are the ones that were not drawn."""
+
+    threat: Threat | None = None
+    name: ClassVar[str] = seats.NAME
+
+    def flips(
+        self,
+        start: int,
+        stop: int,
+        entries: int,
+        noise: Noise,
+        *,
+        target: int | None = None,
+        device: str | torch.device = "cpu",
+    ) -> tuple[Tensor, Tensor]:
+        """Two bool[stop - start, entries]: no zero flips; every one flips but those that were drawn."""
+        if noise.drawing != "seats":
+            return super().flips(start, stop, entries, noise, target=target, device=device)
+        assert isinstance(self.threat, Row)
+        assert target is not None
+        options = noise.options()
+        clean = self.threat.row(target)
+        kept = seats.kept_rows(self, start, stop, clean, options["kept"], options["seats"], target=target)
+        return torch.zeros_like(kept).to(device), (~kept).to(device)
+
+
+@dataclass(frozen=True)
+class NodeStream(Stream):
+    """Graphs whose nodes lose all their edges, and whose edges are lost: entries are the honest edges, then the nodes."""
+
+    threat: Threat | None = None
+    name: ClassVar[str] = f"{NAME}/nodes-1"
+
+    def flips(
+        self,
+        start: int,
+        stop: int,
+        entries: int,
+        noise: Noise,
+        *,
+        target: int | None = None,
+        device: str | torch.device = "cpu",
+    ) -> tuple[Tensor, Tensor]:
+        """Two bool[stop - start, entries]: an edge flips where it, or either of its ends, is hidden; nothing is added."""
+        if noise.drawing != "nodes":
+            return super().flips(start, stop, entries, noise, target=target, device=device)
+        graph, options = self.threat.graph, noise.options()  # type: ignore[union-attr]
+        words = AddDelete(p_add=options["nodes"], p_delete=options["edges"])
+        width = entries + graph.num_nodes
+        hidden, lost = super().flips(start, stop, width, words, target=target, device=device)
+        first, second = graph.pairs.to(device)
+        nodes = hidden[:, entries:]
+        gone = lost[:, :entries] | nodes[:, first] | nodes[:, second]
+        return torch.zeros_like(gone), gone
+
+
+#: drawing of a noise → its stream, made of seed, purpose and threat
+DRAWINGS: dict[str, Callable[[int, str, Threat], Stream]] = {
+    "entries": lambda seed, purpose, threat: Stream(seed, purpose),
+    "seats": SeatStream,
+    "nodes": NodeStream,
+}
