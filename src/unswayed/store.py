@@ -94,7 +94,7 @@ class Store:
         write_atomically(self.path / REFUSED, json.dumps({"why": why}).encode() + b"\n")
 
 
-WORDS = {
+SETTING_NAMES = {
     "model": "model",
     "noise": "noise",
     "threat": "threat",
@@ -106,13 +106,13 @@ WORDS = {
 def difference(stored: dict[str, Any], asked: dict[str, Any]) -> str | None:
     """The first setting that differs, in words; None when all are equal."""
     stored, asked = wordless(stored), wordless(asked)
-    for name in [*WORDS, *sorted(set(stored) | set(asked))]:
+    for name in [*SETTING_NAMES, *sorted(set(stored) | set(asked))]:
         if stored.get(name) == asked.get(name):
             continue
         if name == "threat" and isinstance(stored.get(name), dict):
             return _threat_difference(stored[name], asked[name])
         shown = f" ({_short(stored.get(name))}, now {_short(asked.get(name))})"
-        return WORDS.get(name, name) + shown
+        return SETTING_NAMES.get(name, name) + shown
     return None
 
 

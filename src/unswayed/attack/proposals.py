@@ -17,7 +17,7 @@ from unswayed.theory.noise import Noise
 
 MOVES = 16  # decisions of a greedy attack: beyond that many entries it takes several at a time
 STEPS = 20  # of the gradient attack
-BLOCK = 50_000  # entries the gradient attack looks at together
+LOOKED_AT = 50_000  # entries the gradient attack looks at together
 DRAWS = 32  # noisy structures behind each gradient
 
 
@@ -107,7 +107,7 @@ def by_gradient(field: Field, budget: int) -> Tensor:
     Geisler and others, "Robustness of graph neural networks at scale", NeurIPS 2021: changes are weights between 0 and 1
     that sum to at most the budget; after the descent the heaviest are taken.
     """
-    block = field.some(BLOCK)
+    block = field.some(LOOKED_AT)
     weight = torch.zeros(len(block))
     pull = torch.zeros(len(block))
     for step in range(STEPS):

@@ -7,7 +7,7 @@ from torch import nn
 
 from unswayed.errors import InputError
 from unswayed.models.ensembles import Ensemble
-from unswayed.models.networks import GAT, GCN, GIN, MLP, SAGE, Counts, DeepSets, GraphGCN, MeanGCN, NodeGIN
+from unswayed.models.networks import GAT, GCN, GIN, MLP, SAGE, DeepSets, GraphGCN, MeanGCN, NodeGIN
 
 _NODE: dict[str, type[nn.Module]] = {
     "gcn": GCN,
@@ -21,8 +21,6 @@ _GRAPH: dict[str, Any] = {
     "gin": GIN,
     "gcn": lambda features, classes, hidden=32, layers=5: GraphGCN(features, classes, hidden, layers),
     "mlp": DeepSets,
-    "deepsets": DeepSets,
-    "counts": Counts,
     "ensemble": Ensemble,
 }
 NAMES = tuple(_NODE)

@@ -228,17 +228,3 @@ class DeepSets(nn.Module):
         """Logits of every graph; the edges are not looked at."""
         out: Tensor = self.graph(global_add_pool(self.node(x), batch))
         return out
-
-
-class Counts(nn.Module):
-    """A perceptron on the sum of the node features: on one-hot node labels, how often each label occurs."""
-
-    def __init__(self, num_features: int, num_classes: int, hidden: int = 64) -> None:
-        super().__init__()
-        width = max(num_features, 1)
-        self.graph = nn.Sequential(nn.Linear(width, hidden), nn.ReLU(), nn.Linear(hidden, num_classes))
-
-    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None) -> Tensor:
-        """Logits of every graph; the edges are not looked at."""
-        out: Tensor = self.graph(global_add_pool(x, batch))
-        return out

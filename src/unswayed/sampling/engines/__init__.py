@@ -51,9 +51,6 @@ class FastEngine(Engine, Protocol):
     def __init__(self, question: Question) -> None: ...
 
 
-FAST: list[type[FastEngine]] = []  # tried in this order
-
-
 def choose(question: Question) -> Engine:
     """The fastest engine that is exact for the question and agreed with the classifier asked one graph at a time."""
     from unswayed.sampling.engines.generic import GenericEngine
@@ -103,9 +100,9 @@ def _first_line(error: Exception) -> str:
 
 
 def _fast_engines() -> list[type[FastEngine]]:
-    """The registered fast engines; imported here, because each of them imports this module."""
+    """The fast engines in the order in which they are tried; imported here, because each imports this module."""
     from unswayed.sampling.engines.dense import DenseEngine
     from unswayed.sampling.engines.row_engine import RowEngine
     from unswayed.sampling.engines.whole import WholeGraphEngine
 
-    return [*FAST, RowEngine, DenseEngine, WholeGraphEngine]
+    return [RowEngine, DenseEngine, WholeGraphEngine]

@@ -20,7 +20,7 @@ try:
 except ImportError:
     triton = tl = None
 
-BLOCK = 256
+LANES = 256  # entries that one program of the kernel draws
 
 
 def _jit(function: Any) -> Any:
@@ -164,11 +164,11 @@ def flips(
     if zero.numel() == 0:
         return zero, one
     first, last = start // stream.LANES, -(-stop // stream.LANES)
-    grid = (last - first, triton.cdiv(entries, BLOCK))
+    grid = (last - first, triton.cdiv(entries, LANES))
     c2, c3 = source.counter_tail(target)
     numbers: tuple[Any, ...] = (start, stop, first, entries, *source.key, c2, c3, *thresholds)
     with torch.cuda.device(device):
-        _kernel[grid](zero.view(torch.int8), one.view(torch.int8), *numbers, alike=alike, block=BLOCK)
+        _kernel[grid](zero.view(torch.int8), one.view(torch.int8), *numbers, alike=alike, block=LANES)
     return zero, one
 
 

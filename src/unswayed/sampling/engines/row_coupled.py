@@ -5,7 +5,7 @@ depends on the whole row. Written out for the target u with r = 1/sqrt(degree of
 
     Σ_v m_v κ_v² relu(P_v + r z_u),   P_v = Σ_{w∈N(v)} z_w / sqrt(degree of w) + loop_v κ_v z_v + b / κ_v.
 
-With shared noise P is the same for all targets but for nodes within two hops of u, which are put right apart.
+With shared noise P is the same for all targets but for nodes within two hops of u, which are corrected separately.
 """
 
 import torch
@@ -75,7 +75,7 @@ class Coupled:
         self.near = [self._around(node) for node in nodes]
 
     def _around(self, node: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """(neighbours of the node; nodes within two hops, itself last; for each edge at a neighbour: which, and whither)."""
+        """(neighbours of the node; nodes within two hops, itself last; for each edge at a neighbour: which neighbour, and the other end)."""
         _, neighbours = self.around.edges_of(node[None])
         source, sink = self.around.edges_of(neighbours)
         affected = torch.unique(torch.cat([neighbours, sink]))

@@ -2,7 +2,7 @@
 
 With noise ε shared by all targets, the row of u is s_u ⊕ ε, so Σ_v m_v g_v = Σ_{v∈N(u)} g_v + Σ_v ε_v (1 − 2 s_uv) g_v:
 one matrix product, with the 0/1 matrix of ε, serves all targets. Where 1-entries flip with another probability than
-0-entries, the few clean neighbours are put right apart.
+0-entries, the few clean neighbours are corrected separately.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from torch import Tensor
 from unswayed.sampling.engines.layers import Payload
 from unswayed.sampling.engines.surroundings import Surroundings
 
-BLOCK = {"cpu": 8, "cuda": 128}  # targets whose clean neighbours are put right by one small product
+TOGETHER = {"cpu": 8, "cuda": 128}  # targets whose clean neighbours are corrected by one small product
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Corrections:
         self, around: Surroundings, nodes: Tensor, added: PayloadOf, due: PayloadOf, alike: bool
     ) -> None:
         """`added` says what the sum counts for a flipped entry, `due` what a clean neighbour should count for."""
-        self.alike, size = alike, BLOCK[nodes.device.type]
+        self.alike, size = alike, TOGETHER[nodes.device.type]
         places = torch.arange(nodes.numel(), device=nodes.device)
         self.blocks = [self._block(around, nodes, part, added, due) for part in torch.split(places, size)]
 
@@ -96,8 +96,8 @@ class Corrections:
         return columns, from_zero.flatten(1), from_one.flatten(1), constant
 
     def __call__(self, flips: Flips, sums: Tensor) -> Tensor:
-        """[S, T, k]: the sums over all flipped entries, put right."""
-        parts = torch.split(sums, BLOCK[sums.device.type], dim=1)
+        """[S, T, k]: the sums over all flipped entries, corrected."""
+        parts = torch.split(sums, TOGETHER[sums.device.type], dim=1)
         return torch.cat(
             [part + self._corrected(flips, *block) for part, block in zip(parts, self.blocks, strict=True)],
             dim=1,
