@@ -4,6 +4,7 @@ from unswayed.certificates.chosen import Chosen, best_of, chosen_on
 from unswayed.certificates.hashed import HashedProofs
 from unswayed.certificates.levels import confidence_in_words, rounded_down, rounded_up
 from unswayed.certificates.polled import certifiable
+from unswayed.certificates.proofs import Proofs
 from unswayed.certificates.protocol import About, Bar, Certified, Column, Explanation, Words
 from unswayed.certificates.smoothed import Certificates, certify
 from unswayed.certificates.top import TopCertificates, certify_top
@@ -17,6 +18,7 @@ __all__ = [
     "Column",
     "Explanation",
     "HashedProofs",
+    "Proofs",
     "TopCertificates",
     "Words",
     "best_of",

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from math import isqrt
 from typing import Any, Self
 
 import numpy as np
@@ -68,13 +69,14 @@ class About:
     threat: Mapping[str, Any] = field(default_factory=dict)
     target_names: tuple[str, ...] = ()
     class_names: tuple[str, ...] = ()
+    node_names: tuple[str, ...] = ()  # of every node of the graph, so that entries can be told by their ends
 
     def __post_init__(self) -> None:
         for name in ("targets", "entries", "ones"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, _frozen(getattr(self, name)))
         object.__setattr__(self, "threat", dict(self.threat) if isinstance(self.threat, Mapping) else {})
-        for name in ("target_names", "class_names"):
+        for name in ("target_names", "class_names", "node_names"):
             object.__setattr__(self, name, tuple(map(str, getattr(self, name))))
         wanted = {self.targets.shape, self.entries.shape, (len(self),)}
         if len(wanted) != 1 or (self.ones is not None and self.ones.shape != (len(self),)):
@@ -107,6 +109,27 @@ class About:
         if label < 0:
             return "abstains"
         return self.class_names[label] if label < len(self.class_names) else str(label)
+
+    def ends(self, position: int, entry: int) -> tuple[int, int] | None:
+        """The two nodes that an entry of this target joins; None where the threat does not say."""
+        kind = self.threat.get("kind")
+        if kind == "row":
+            return int(self.targets[position]), int(entry)
+        if kind != "all-pairs":
+            return None
+        high = (1 + isqrt(1 + 8 * int(entry))) // 2  # entry j(j−1)/2 + i is the pair i < j
+        return int(entry) - high * (high - 1) // 2, high
+
+    def entry_name(self, position: int, entry: int) -> str:
+        """An entry as people read it: the other end of the target's link, both ends of another pair, or its number."""
+        ends = self.ends(position, entry)
+        if ends is None:
+            return str(entry)
+        own = int(self.targets[position]) if self.words.unit == "node" else -1
+        named = [
+            self.node_names[end] if end < len(self.node_names) else str(end) for end in ends if end != own
+        ]
+        return "–".join(named)
 
     def take(self, index: IntArray) -> Self:
         """The targets at these positions."""

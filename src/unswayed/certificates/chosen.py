@@ -157,10 +157,12 @@ class Chosen(Certified):
         picked = tuple(certs.take(index) for certs in self.certificates)
         return super().take(index, certificates=picked, **parts)
 
-    def named(self, *, targets: Any = None, classes: Any = None) -> Self:
+    def named(self, *, targets: Any = None, classes: Any = None, nodes: Any = None) -> Self:
         """Every level is named alike."""
-        levels = tuple(certs.named(targets=targets, classes=classes) for certs in self.certificates)
-        return replace(super().named(targets=targets, classes=classes), certificates=levels)
+        levels = tuple(
+            certs.named(targets=targets, classes=classes, nodes=nodes) for certs in self.certificates
+        )
+        return replace(super().named(targets=targets, classes=classes, nodes=nodes), certificates=levels)
 
     def arrays(self) -> dict[str, Any]:
         """Every level's arrays among ours."""

@@ -24,6 +24,7 @@ def pack(certs: Certified) -> tuple[dict[str, Any], dict[str, Any]]:
         "threat": dict(about.threat),
         "target_names": list(about.target_names),
         "class_names": list(about.class_names),
+        "node_names": list(about.node_names),
     }
     return {"kind": certs.kind, "about": told, "header": certs.header()}, {**arrays, **certs.arrays()}
 

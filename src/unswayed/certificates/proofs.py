@@ -109,7 +109,8 @@ class Proofs(Certified):
             return f"{ahead}; this is a lower bound."
         if self.size[position] >= self.about.entries[position]:
             return f"{ahead}, and all harmful changes together do not use that up."
-        return f"{ahead}; it is exact: some {int(self.size[position]) + 1} changes do move it."
+        more = int(self.size[position]) + 1
+        return f"{ahead}; it is exact: some attack with {more} change{'s' * (more > 1)} does move it."
 
     def terms(self) -> str:
         """What is taken as fixed."""
@@ -164,7 +165,7 @@ class Proofs(Certified):
         entry, gain = self.record.voices(position, rival)
         order = np.argsort(-abs(gain), kind="stable")
         all_ = max(int(abs(gain).sum()), 1)
-        bars = [self._bar(int(entry[i]), int(gain[i]), all_) for i in order[:LISTED]]
+        bars = [self._bar(position, int(entry[i]), int(gain[i]), all_) for i in order[:LISTED]]
         total = {"for": int(gain[gain > 0].sum()), "against": -int(gain[gain < 0].sum())}
         heard = {name: value / self.unit_scale for name, value in total.items()}
         voices = [{"entry": int(entry[i]), "says": int(gain[i]) / self.unit_scale} for i in order]
@@ -175,16 +176,23 @@ class Proofs(Certified):
             plain,
             bars=tuple(bars),
             titles=("entry", "says", "side"),
-            sentences=(*plain.sentences, *self._told_of(position, gain, heard, witness)),
+            sentences=(*plain.sentences, *self._told_of(position, entry, gain, heard, witness)),
             facts={**plain.facts, **facts, "voices": voices, "witness": witness},
         )
 
-    def _bar(self, entry: int, gain: int, all_: int) -> Bar:
+    def _bar(self, position: int, entry: int, gain: int, all_: int) -> Bar:
         side = "for" if gain > 0 else "against" if gain < 0 else "neither"
-        return Bar(str(entry), f"{gain / self.unit_scale:+.3f}", abs(gain) / all_, side)
+        return Bar(
+            self.about.entry_name(position, entry), f"{gain / self.unit_scale:+.3f}", abs(gain) / all_, side
+        )
 
     def _told_of(
-        self, position: int, gain: IntArray, heard: dict[str, float], witness: list[int] | None
+        self,
+        position: int,
+        entry: IntArray,
+        gain: IntArray,
+        heard: dict[str, float],
+        witness: list[int] | None,
     ) -> list[str]:
         label, rival = (
             self.about.label_name(int(self.label[position])),
@@ -197,12 +205,30 @@ class Proofs(Certified):
                 f"{int((gain < 0).sum())} speak against it, by {heard['against']:.3g}."
             )
         if witness:
-            shown = ", ".join(map(str, witness[:LISTED])) + (", …" if len(witness) > LISTED else "")
-            told.append(f"A cheapest attack changes {len(witness)} entries: {shown}.")
+            told.append(
+                f"A cheapest attack makes {len(witness)} change{'s' * (len(witness) > 1)}: {self._attack_in_words(position, witness, entry)}."
+            )
         return told
 
+    def _attack_in_words(self, position: int, witness: list[int], there: IntArray) -> str:
+        """What an attack adds and what it deletes."""
+        gone = np.isin(witness, there)
+        parts = [("adds", [e for e, lost in zip(witness, gone, strict=True) if not lost])]
+        parts.append(("deletes", [e for e, lost in zip(witness, gone, strict=True) if lost]))
+        return " and ".join(f"it {verb} {self._listed(position, which)}" for verb, which in parts if which)
+
+    def _listed(self, position: int, entries: list[int]) -> str:
+        ends = self.unit == "node" and self.about.ends(position, entries[0]) is not None
+        shown = ", ".join(self.about.entry_name(position, entry) for entry in entries[:LISTED])
+        more = f" and {len(entries) - LISTED} more" if len(entries) > LISTED else ""
+        return f"{'links to ' if ends else ''}{shown}{more}"
+
+    def known_attack(self, position: int) -> IntArray | None:
+        """The witness, where sizes are exact."""
+        return self.witness(position) if self.exact else None
+
     def _witness_or_none(self, position: int) -> list[int] | None:
-        found = self.witness(position) if self.exact else None
+        found = self.known_attack(position)
         return None if found is None else found.tolist()
 
     def take(self, index: IntArray, **parts: Any) -> Self:

@@ -156,6 +156,10 @@ class Certified(ABC):
             facts={change: int(self.sizes(change)[position]) for change in ("adds", "deletes")},
         )
 
+    def known_attack(self, position: int) -> IntArray | None:
+        """The entries of an attack that does change this label, one more than the size; None where none is known."""
+        return None
+
     @property
     def doubtful(self) -> int:
         """At most so many of these certificates are wrong, with probability 95%; 0 for proofs."""
@@ -239,11 +243,11 @@ class Certified(ABC):
         """What one target is called."""
         return self.about.words.unit
 
-    def named(self, *, targets: Any = None, classes: Any = None) -> Self:
-        """The same certificates with names for targets, for labels, or for both."""
-        about = self.about
-        about = about if targets is None else replace(about, target_names=tuple(targets))
-        return replace(self, about=about if classes is None else replace(about, class_names=tuple(classes)))
+    def named(self, *, targets: Any = None, classes: Any = None, nodes: Any = None) -> Self:
+        """The same certificates with names for targets, for labels, for all nodes, or for several of these."""
+        given = {"target_names": targets, "class_names": classes, "node_names": nodes}
+        told: dict[str, Any] = {name: tuple(value) for name, value in given.items() if value is not None}
+        return replace(self, about=replace(self.about, **told))
 
     def share(self, at: npt.ArrayLike, change: str = "any", of: npt.ArrayLike | None = None) -> FloatArray:
         """The share of targets certified at each size in `at`; with the mask `of`, of those that it marks too.

@@ -14,6 +14,7 @@ from unswayed.cli.common import console, emit, note
 
 if TYPE_CHECKING:
     from unswayed.attack import Attacks
+    from unswayed.cli.meeting import Met
     from unswayed.cli.plan import Plan
     from unswayed.cli.record import Record
     from unswayed.report.summary import Summary
@@ -86,6 +87,8 @@ def attack(
     Exits with 1 if an attack within a certified size succeeds: then a certificate is wrong.
     """
     words = words_of(locals())
+    if (proofs := _proofs(words, store)) is not None:
+        return _show_proofs(proofs, report, as_json)
     chosen = [str(each) for each in kind] if kind else [str(each) for each in Kind]
     settings = {"attempts": attempts, "beyond": beyond, "most": most, "samples": judge_samples, "seed": seed}
     found, record = attack_words(words, store, kinds=chosen, **settings)
@@ -98,6 +101,25 @@ def attack(
         _tell(found, record, summary.unit)
     if not found.sound:
         raise typer.Exit(1)
+    return None
+
+
+def _proofs(words: dict[str, Any], store: Path | None) -> "Met | None":
+    """Proofs bring their attacks along; None where certificates are not proofs."""
+    from unswayed.cli.meeting import met
+
+    return met(words, store)
+
+
+def _show_proofs(found: "Met", report: Path | None, as_json: bool) -> None:
+    summary = replace(found.record.summarise(found.certs), attacked=found.attacked)
+    if report is not None:
+        _write(summary, found.record, report)
+    if as_json:
+        emit({**document(found.record, found.certs, report), "attacks": found.facts()})
+        return
+    for line in found.lines():
+        console().print(line, markup=False)
 
 
 def attack_words(words: dict[str, Any], store: Path | None, **settings: Any) -> "tuple[Attacks, Record]":

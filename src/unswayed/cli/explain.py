@@ -35,7 +35,8 @@ def explain(
     store: Annotated[
         Path | None,
         typer.Option(
-            help="A run that `certify --store` made; nothing is sampled then.", rich_help_panel=opt.DATA
+            help="A run that `certify --store` or `prove --store` made; nothing is computed anew.",
+            rich_help_panel=opt.DATA,
         ),
     ] = None,
     dataset: opt.Dataset = None,

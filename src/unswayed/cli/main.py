@@ -21,6 +21,7 @@ from unswayed.errors import InputError, WorldError
 COMMANDS = {
     "demo": "The place to start: certify 100 nodes of Cora, write a report.",
     "certify": "Prove how many changed edges each prediction withstands.",
+    "prove": "Prove it exactly, without noise, for a model made of ballots.",
     "frontier": "Sweep the noise and recommend a setting for a wanted size.",
     "explain": "Say in words what one target's certificate means.",
     "report": "Write the HTML report of a stored run.",

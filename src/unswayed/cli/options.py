@@ -53,6 +53,13 @@ class RunnerKind(StrEnum):
     RAY = "ray"
 
 
+class VotersKind(StrEnum):
+    """What a ballot is made of."""
+
+    FEATURES = "features"
+    TWO_HOP = "two-hop"
+
+
 DATA, MODEL, NOISE, COMPUTE, OUTPUT = (
     "What to certify",
     "The model",

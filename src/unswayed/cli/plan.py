@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from traceback import extract_tb
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -209,7 +209,35 @@ def _train(plan: Plan) -> Any:
         )
 
 
-def _teacher(plan: Plan) -> Any:
+class Task(Protocol):
+    """What a floor is found for: some targets of a dataset, by one protocol and seed."""
+
+    @property
+    def dataset(self) -> Dataset:
+        """The data."""
+
+    @property
+    def split(self) -> Split:
+        """Who is learnt from, chosen with, and reported on."""
+
+    @property
+    def targets(self) -> Targets:
+        """Who is certified."""
+
+    @property
+    def protocol(self) -> str:
+        """What training may see."""
+
+    @property
+    def seed(self) -> int:
+        """What decides everything random."""
+
+    @property
+    def device(self) -> str:
+        """Where to train."""
+
+
+def _teacher(plan: Task) -> Any:
     if plan.dataset.task == "graph":
         return None
     return _soft_labels(plan.dataset, plan.split, plan.protocol, plan.seed, plan.device)
@@ -225,7 +253,7 @@ def _soft_labels(dataset: Dataset, parts: Split, protocol: str, seed: int, devic
     return soft_labels(seen, dataset.num_classes, seed=seed, device=device)
 
 
-def make_floor(plan: Plan) -> tuple[float, str] | None:
+def make_floor(plan: Task) -> tuple[float, str] | None:
     """Accuracy on these targets of the best structure-free model, and its name; None where no truth is known."""
     from unswayed.models.floors import floor
 
@@ -249,11 +277,6 @@ def make_floor(plan: Plan) -> tuple[float, str] | None:
 def make_record(plan: Plan, command: str, floor: tuple[float, str] | None) -> Record:
     """What is remembered of this run."""
     data = plan.dataset
-    graph = (
-        tuple(_sketch(data.graphs[int(place)]) for place in plan.targets.ids)
-        if data.task == "graph"
-        else _sketch(data.graph)
-    )
     return Record(
         title=f"{plan.model} on {data.name}",
         command=command,
@@ -268,8 +291,15 @@ def make_record(plan: Plan, command: str, floor: tuple[float, str] | None) -> Re
         class_names=data.class_names,
         floor=None if floor is None else floor[0],
         floor_name=None if floor is None else floor[1],
-        graph=graph,
+        graph=sketches(data, plan.targets),
     )
+
+
+def sketches(data: Dataset, targets: Targets) -> Sketch | tuple[Sketch, ...]:
+    """The one graph, or the graphs that are targets, as far as a picture needs them."""
+    if data.task == "graph":
+        return tuple(_sketch(data.graphs[int(place)]) for place in targets.ids)
+    return _sketch(data.graph)
 
 
 def _sketch(data: Any) -> Sketch:
@@ -283,7 +313,7 @@ def run_plan(plan: Plan, threat: Threat, model: Any, record: Record | None) -> V
         _warn_of_second_look(plan)
         if not (plan.store / SETTINGS).exists():  # an older run is left as it is until `poll` has accepted it
             write_record(plan.store, record)
-            _keep_weights(plan.store, model)
+            keep_weights(plan.store, model)
     votes = _ask(
         plan,
         model,
@@ -333,7 +363,8 @@ def _warn_of_second_look(plan: Plan) -> None:
         )
 
 
-def _keep_weights(store: Path, model: Any) -> None:
+def keep_weights(store: Path, model: Any) -> None:
+    """Write a torch module's state into the folder of a run."""
     from safetensors.torch import save
     from torch import nn
 

@@ -18,7 +18,7 @@ from unswayed._version import __version__
 from unswayed.certificates import Certified
 from unswayed.files import write_atomically
 from unswayed.report import charts
-from unswayed.report.neighbourhood import pictures
+from unswayed.report.neighbourhood import pictures, with_attacks
 from unswayed.report.summary import Summary, median, summarise
 from unswayed.report.words import attack, confidence, headline, percent, reading, verdict
 
@@ -103,7 +103,7 @@ def facts(summary: Summary, data: Any) -> dict[str, Any]:
         "classes": [summary.label_name(place) for place in range(certs.about.classes)],
         "columns": columns,
         "evidence": _evidence(certs, order),
-        "picture": pictures(data, certs.targets[order]) if not _is_list(data) else _listed(data, summary),
+        "picture": with_attacks(_pictures(data, summary), data, certs, order),
     }
 
 
@@ -121,8 +121,11 @@ def _evidence(certs: Certified, order: npt.NDArray[np.int64]) -> list[dict[str, 
     ]
 
 
-def _is_list(data: Any) -> bool:
-    return isinstance(data, list | tuple)
+def _pictures(data: Any, summary: Summary) -> dict[str, Any] | None:
+    """The surroundings of the targets, the weakest first."""
+    if isinstance(data, list | tuple):
+        return _listed(data, summary)
+    return pictures(data, summary.certs.targets[summary.order])
 
 
 def _listed(graphs: Any, summary: Summary) -> dict[str, Any] | None:

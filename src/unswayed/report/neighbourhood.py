@@ -6,8 +6,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from unswayed.certificates import Certified
+
 NEAR = 24  # neighbours drawn around one node; the page says how many more there are
 LARGEST = 150  # nodes drawn of one graph
+ATTACKS = 2_000  # targets whose attack is looked for, the weakest first
 BUDGET = 150_000  # numbers embedded for all pictures together: about one megabyte
 
 
@@ -23,6 +26,36 @@ def pictures(data: Any, targets: npt.NDArray[np.int64]) -> dict[str, Any] | None
     if isinstance(data, Sequence):
         return _graphs(data, targets)
     return _nodes(data, targets) if getattr(data, "edge_index", None) is not None else None
+
+
+def with_attacks(
+    picture: dict[str, Any] | None, data: Any, certs: Certified, order: npt.NDArray[np.int64]
+) -> dict[str, Any] | None:
+    """The pictures with an attack that is known to succeed on each target drawn in, as far as one is known.
+
+    Of a node `attack` lists the other ends of its changed links, of a graph the ends of its changed pairs; None where no
+    attack is known or it does not fit the picture.
+    """
+    if picture is None:
+        return None
+    of_nodes = picture["kind"] == "nodes"
+    found = [_attack(certs, int(place), of_nodes) for place in order[:ATTACKS]]
+    if of_nodes and (labels := getattr(data, "y", None)) is not None:
+        known = np.asarray(labels).reshape(-1)
+        picture["label"].update({str(end): int(known[end]) for ends in found for end in ends or ()})
+    return {**picture, "attack": found}
+
+
+def _attack(certs: Certified, position: int, of_nodes: bool) -> list[int] | None:
+    entries = certs.known_attack(position)
+    if entries is None or len(entries) > NEAR:
+        return None
+    pairs = [certs.about.ends(position, int(entry)) for entry in entries]
+    own = int(certs.targets[position])
+    if any(pair is None or (of_nodes and own not in pair) for pair in pairs):
+        return None
+    ends = [end for pair in pairs if pair is not None for end in pair]
+    return [end for end in ends if end != own] if of_nodes else ends
 
 
 def simple_edges(edges: npt.NDArray[np.int64], nodes: int) -> npt.NDArray[np.int64]:

@@ -173,19 +173,29 @@
       const angle = 2 * Math.PI * (n + 0.5) / ring.length - Math.PI / 2;
       places.set(w, [180 + 150 * Math.cos(angle), 165 + 150 * Math.sin(angle)]);
     });
+    const changed = picture.attack?.[i] ?? [], gained = changed.filter(v => !near.includes(v));
+    gained.forEach((v, n) => {
+      const angle = 2 * Math.PI * (n + 0.5) / Math.max(gained.length, 3) - Math.PI / 3;
+      places.set(v, [180 + 122 * Math.cos(angle), 165 + 122 * Math.sin(angle)]);
+    });
     for (const v of near) for (const w of picture.near[v] ?? []) {
       if (places.has(w) && w !== id && (v < w || !near.includes(w))) svg.append(line(places.get(v), places.get(w), "edge far"));
     }
-    for (const v of near) svg.append(line(places.get(id), places.get(v), "edge"));
+    for (const v of near) svg.append(line(places.get(id), places.get(v), changed.includes(v) ? "edge lost" : "edge"));
+    for (const v of gained) svg.append(line(places.get(id), places.get(v), "edge gained"));
     const say = v => { const c = picture.label[v]; return `${facts.unit} ${v}` + (c >= 0 ? `, label ${label(c)}` : ""); };
-    for (const w of ring) svg.append(disc(...places.get(w), 6, "node", colour(picture.label[w]), "", say(w)));
+    for (const v of gained) svg.append(disc(...places.get(v), 9, "node", colour(picture.label[v]), "", `${say(v)}, a new link`));
+    for (const w of ring) if (!gained.includes(w)) svg.append(disc(...places.get(w), 6, "node", colour(picture.label[w]), "", say(w)));
     const small = near.length > 14 ? 9 : 13;
     for (const v of near) svg.append(disc(...places.get(v), small, "node", colour(picture.label[v]), picture.label[v] >= 0 && small > 10 ? picture.label[v] : "", say(v)));
     svg.append(disc(180, 165, 27, "node target", colour(data.label[i]), data.size[i] < 0 ? "?" : `K ${data.size[i]}`, `${say(id)}, K = ${data.size[i]}`));
     const more = picture.degree[id] - near.length;
     return [svg, `${facts.unit[0].toUpperCase()}${facts.unit.slice(1)} ${name(i)} in the middle, its ${picture.degree[id]} link${picture.degree[id] === 1 ? "" : "s"} around it`
-      + (more > 0 ? ` (${more} not drawn)` : "") + "; small dots are two steps away. Numbers and colours are classes."];
+      + (more > 0 ? ` (${more} not drawn)` : "") + "; small dots are two steps away. Numbers and colours are classes." + attackNote(gained.length, changed.length - gained.length)];
   }
+
+  const attackNote = (added, deleted) => added + deleted === 0 ? "" : ` A cheapest attack is drawn in orange: ${added} added`
+    + ` (dashed), ${deleted} deleted (dotted).`;
 
   function spring(n, pairs) {
     const at = Array.from({length: n}, (_, k) => [Math.cos(2.4 * k) * Math.sqrt(k + 1), Math.sin(2.4 * k) * Math.sqrt(k + 1)]);
@@ -215,8 +225,16 @@
     const low = [Math.min(...xs), Math.min(...ys)], wide = Math.max(Math.max(...xs) - low[0], Math.max(...ys) - low[1]) || 1;
     const place = at.map(p => [20 + 310 * (p[0] - low[0]) / wide, 10 + 310 * (p[1] - low[1]) / wide]);
     for (let e = 0; e < pairs.length; e += 2) svg.append(line(place[pairs[e]], place[pairs[e + 1]], "edge"));
+    const changed = picture.attack?.[i] ?? [], has = (a, b) => { for (let e = 0; e < pairs.length; e += 2) if (pairs[e] === a && pairs[e + 1] === b) return true; return false; };
+    let added = 0, deleted = 0;
+    for (let e = 0; e < changed.length; e += 2) {
+      const [a, b] = [Math.min(changed[e], changed[e + 1]), Math.max(changed[e], changed[e + 1])];
+      const there = has(a, b);
+      there ? deleted++ : added++;
+      if (b < n) svg.append(line(place[a], place[b], there ? "edge lost" : "edge gained"));
+    }
     place.forEach((p, v) => svg.append(disc(...p, n > 60 ? 4 : 7, "node", colour(data.label[i]), "", `node ${v}`)));
-    return [svg, `${picture.nodes[i]} nodes, ${pairs.length / 2} edges` + (n < picture.nodes[i] ? `; the first ${n} nodes are drawn.` : ".")];
+    return [svg, `${picture.nodes[i]} nodes, ${pairs.length / 2} edges` + (n < picture.nodes[i] ? `; the first ${n} nodes are drawn.` : ".") + attackNote(added, deleted)];
   }
 
   function choose(i) {

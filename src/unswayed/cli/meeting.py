@@ -1,0 +1,74 @@
+"""`unswayed attack` on proofs: nothing is searched, because a proof brings its own attacks."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unswayed.certificates import Certified
+from unswayed.cli.proving import HASHED, LABELS, TRAINED, prove_words
+from unswayed.cli.record import CERTIFICATES, Record, open_run
+
+PROVED = (LABELS, TRAINED)
+
+
+@dataclass(frozen=True)
+class Met:
+    """Proofs, the record of them, and for each target the size of an attack that is known to succeed (−1: none is)."""
+
+    certs: Certified
+    record: Record
+
+    @property
+    def attacked(self) -> npt.NDArray[np.int64]:
+        """int64[targets]."""
+        known = [self.certs.known_attack(place) for place in range(len(self.certs))]
+        return np.array([-1 if attack is None else len(attack) for attack in known], dtype=np.int64)
+
+    def facts(self) -> dict[str, Any]:
+        """As the attacks of `unswayed attack` are told, JSON-ready."""
+        hit = {
+            name: {"size": size, "kind": "witness"}
+            for name, size in zip(self.record.names, self.attacked.tolist(), strict=True)
+            if size >= 0
+        }
+        return {"within": {}, "judged": 0, "rebuilt": 0, "breaches": [], "attacked": hit}
+
+    def lines(self) -> list[str]:
+        """For people."""
+        unit, total, size = self.certs.unit, len(self.certs), self.certs.size
+        hit = self.attacked >= 0
+        whole = int(np.sum(~hit & (size >= self.certs.about.entries)))
+        if not hit.any() and whole < total:
+            return [
+                f"These are lower bounds that hold for certain, and no attack on them is known: of {total} {unit}s none is sure to fall "
+                "at K + 1 changes. Nothing was searched."
+            ]
+        told = [
+            f"These are proofs: lower and upper bound meet. {int(hit.sum())} of {total} {unit}s fall to a known attack with K + 1 "
+            f"changes and to none with K, and {whole} withstand every change. There is nothing left to search."
+        ]
+        names = self.record.names
+        return told + [
+            f"  {unit} {names[place]}: safe up to {int(size[place])} changes, broken by {int(self.attacked[place])} (witness)."
+            for place in np.flatnonzero(hit)
+        ]
+
+
+def met(words: dict[str, Any], store: Path | None) -> Met | None:
+    """The proofs that these words, or the store, are about; None where there are none to be had."""
+    if store is not None and (store / CERTIFICATES).exists():
+        record, found = open_run(store)
+        certs = record.certify(found)
+        return Met(certs, record) if certs.confidence is None else None
+    if words["model"] not in PROVED and not str(words["model"]).startswith(HASHED):
+        return None
+    asked = {
+        name: words[name]
+        for name in ("dataset", "edges", "features", "labels", "nodes", "threat", "model", "protocol", "seed")
+    }
+    more = {"voters": None, "attack_size": None, "groups": None, "positive": None, "device": "cpu"}
+    proven = prove_words({**asked, **more, "store": store, "floor": False})
+    return Met(proven.certs, proven.record)

@@ -1,0 +1,117 @@
+"""`unswayed prove`: exact certificates without noise, from a graph and a model made of ballots, in one command."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from unswayed.cli import options as opt
+from unswayed.cli.common import console, emit
+
+if TYPE_CHECKING:
+    from unswayed.cli.proving import Proven
+
+app = typer.Typer(rich_markup_mode="rich", add_completion=False)
+
+EXAMPLES = """
+[bold]Examples[/bold]
+
+  unswayed prove --dataset polblogs --model label-ballots --report proof.html
+
+  unswayed prove --edges E.csv --features X.csv --labels Y.csv --positive fraud --store runs/mine
+
+  unswayed prove --dataset amherst41 --model ballots --attack-size 5 --json
+
+  unswayed prove --dataset cora --model hashed:gcn --groups 30
+"""
+PANEL = "The model"
+
+Model = Annotated[
+    str,
+    typer.Option(
+        help="label-ballots: neighbours vote with known labels, no training. ballots: a network trained from there. "
+        "hashed:gcn (or another network): a vote over groups of edges. file.py:factory: your own.",
+        rich_help_panel=PANEL,
+        autocompletion=lambda: ["label-ballots", "ballots", "hashed:gcn", "hashed:sage"],
+    ),
+]
+Voters = Annotated[
+    opt.VotersKind | None,
+    typer.Option(
+        help="With --model ballots: what a ballot is made of, the voter's features alone or also the labels around it. "
+        "\\[default: two-hop]",
+        rich_help_panel=PANEL,
+        show_default=False,
+    ),
+]
+AttackSize = Annotated[
+    int | None,
+    typer.Option(
+        "--attack-size",
+        help="With --model ballots: how many changes training defends against. \\[default: 5]",
+        rich_help_panel=PANEL,
+        show_default=False,
+    ),
+]
+Groups = Annotated[
+    int | None,
+    typer.Option(
+        help="With --model hashed:…: how many groups vote; K is at most half of them. \\[default: 30]",
+        rich_help_panel=PANEL,
+        show_default=False,
+    ),
+]
+Positive = Annotated[
+    str | None,
+    typer.Option(
+        help="The label that should stay flagged: shows which share of its nodes does, under K changes.",
+        rich_help_panel=opt.OUTPUT,
+    ),
+]
+
+
+@app.command(epilog=EXAMPLES)
+def prove(
+    dataset: opt.Dataset = None,
+    edges: opt.Edges = None,
+    features: opt.Features = None,
+    labels: opt.Labels = None,
+    nodes: opt.Nodes = "test",
+    threat: opt.Threat = None,
+    model: Model = "label-ballots",
+    voters: Voters = None,
+    attack_size: AttackSize = None,
+    groups: Groups = None,
+    protocol: opt.ProtocolOption = opt.Protocol.TRANSDUCTIVE,
+    positive: Positive = None,
+    seed: opt.Seed = 0,
+    store: Annotated[
+        Path | None,
+        typer.Option(
+            help="A folder that keeps the proofs, for report and explain.", rich_help_panel=opt.COMPUTE
+        ),
+    ] = None,
+    device: opt.Device = "cpu",
+    floor: opt.Floor = True,
+    report: opt.Report = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Prove exactly, without noise or samples, how many changed links each answer of a ballot model withstands."""
+    words = dict(locals())
+    from unswayed.cli.proving import prove_words
+
+    found = prove_words(words)
+    _present(found, report, as_json)
+
+
+def _present(found: "Proven", report: Path | None, as_json: bool) -> None:
+    from unswayed.cli.certify import document, present
+
+    if as_json:
+        if report is not None:
+            present(found.record, found.certs, report=report, as_json=False)
+        emit({**document(found.record, found.certs, report), **found.recall_facts()})
+        return
+    present(found.record, found.certs, report=report, as_json=False)
+    if (line := found.recall_line()) is not None:
+        console().print(line, soft_wrap=True, markup=False)

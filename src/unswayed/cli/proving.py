@@ -1,0 +1,278 @@
+"""One proof from start to end: what the command line asked, the model, the floor, the proofs, the store."""
+
+import sys
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unswayed.certificates import Certified
+from unswayed.cli.common import command_line, note, working
+from unswayed.cli.inputs import Targets, load_factory, read_dataset, read_device, read_targets, read_threat
+from unswayed.cli.plan import keep_weights, make_floor, sketches
+from unswayed.cli.record import CERTIFICATES, Record, open_run, read_record, write_record
+from unswayed.datasets import Dataset, Split
+from unswayed.errors import InputError, StoreError
+from unswayed.models.building import NAMES
+from unswayed.proving import prove
+
+LABELS, TRAINED, HASHED = "label-ballots", "ballots", "hashed:"
+RECALL_AT = (0, 1, 2, 3, 5, 7, 10, 15, 20)
+NO_EFFECT = ("store", "device", "floor", "report", "as_json", "positive")  # on what is proven
+USUAL: dict[str, Any] = {"nodes": "test", "protocol": "transductive"}
+
+
+@dataclass(frozen=True)
+class ProvePlan:
+    """Everything that decides a proof, checked before anything slow starts."""
+
+    dataset: Dataset
+    split: Split
+    targets: Targets
+    threat: str | None
+    model: str
+    voters: str | None
+    attack_size: int | None
+    groups: int | None
+    protocol: str
+    seed: int
+    device: str
+    command: str
+
+    def __post_init__(self) -> None:
+        own = self.model.rpartition(":")[2] if self.hashed else self.model
+        if self.hashed and own not in NAMES:
+            raise InputError(
+                f"There is no network {own!r} to hash; after hashed: comes one of {', '.join(NAMES)}."
+            )
+        if not self.hashed and ":" not in self.model and self.model not in (LABELS, TRAINED):
+            raise InputError(
+                f"--model {self.model!r} cannot be proved; choose {LABELS}, {TRAINED}, hashed:gcn or file.py:factory "
+                "(any other model: unswayed certify)."
+            )
+        if self.model == LABELS and self.dataset.task == "graph":
+            raise InputError(
+                "Label ballots are for nodes; for whole graphs use --model ballots or hashed:gin."
+            )
+        for name, meant in (("voters", TRAINED), ("attack_size", TRAINED), ("groups", "hashed:…")):
+            if getattr(self, name) is not None and not (
+                self.hashed if name == "groups" else self.model == TRAINED
+            ):
+                raise InputError(f"--{name.replace('_', '-')} is for --model {meant}.")
+        for name in ("attack_size", "groups"):
+            if getattr(self, name) is not None and getattr(self, name) < 1:
+                raise InputError(f"--{name.replace('_', '-')} must be 1 or more, not {getattr(self, name)}.")
+
+    @property
+    def hashed(self) -> bool:
+        """Whether groups of edges vote."""
+        return self.model.startswith(HASHED)
+
+    @property
+    def training(self) -> dict[str, Any]:
+        """How the model came about."""
+        told = {
+            "dataset": self.dataset.name,
+            "model": self.model,
+            "protocol": self.protocol,
+            "seed": self.seed,
+        }
+        return told | {"voters": self.voters, "attack size": self.attack_size, "groups": self.groups}
+
+    @property
+    def known(self) -> Tensor:
+        """int64[n]: the labels that may be told, those of training and validation nodes; −1 elsewhere."""
+        told = torch.cat([self.split.train, self.split.val])
+        labels = torch.full_like(self.dataset.labels, -1)
+        labels[told] = self.dataset.labels[told]
+        return labels
+
+
+@dataclass(frozen=True)
+class Proven:
+    """What was proven, the record of it, and the label that should stay flagged."""
+
+    certs: Certified
+    record: Record
+    positive: int | None = None
+
+    def recall(self) -> dict[int, float]:
+        """Of the truly positive targets, the share answered positive with at least each size."""
+        assert self.positive is not None
+        shares = self.certs.recall(self.record.truth, positive=self.positive, at=list(RECALL_AT))
+        return dict(zip(RECALL_AT, shares.tolist(), strict=True))
+
+    def recall_facts(self) -> dict[str, Any]:
+        """For machines; nothing where no label was named."""
+        if self.positive is None:
+            return {}
+        shares = {str(size): share for size, share in self.recall().items()}
+        return {"positive": self._positive_name, "recall": shares}
+
+    def recall_line(self) -> str | None:
+        """For people; None where no label was named."""
+        if self.positive is None:
+            return None
+        shares = ", ".join(f"{share:.2f} at {size}" for size, share in self.recall().items() if size <= 10)
+        return f"Of the targets that are truly {self._positive_name}, this share stays flagged under any K changes: {shares}."
+
+    @property
+    def _positive_name(self) -> str:
+        assert self.positive is not None
+        names = self.record.class_names
+        return str(self.positive) if names is None else names[self.positive]
+
+
+def prove_words(words: dict[str, Any]) -> Proven:
+    """Prove what these command-line words ask for; what the store holds already is not proven again."""
+    plan = make_plan(words)
+    positive = _positive(words["positive"], plan)
+    store: Path | None = words["store"]
+    if store is not None and (kept := _kept(store, plan)) is not None:
+        note(f"The proofs are in {store} already.")
+        return Proven(kept[1], kept[0], positive)
+    model = make_model(plan)
+    floor = make_floor(plan) if words["floor"] else None
+    threat = read_threat(plan.dataset, plan.targets, plan.threat or ("all-pairs" if plan.hashed else None))
+    note(f"Proving {len(threat)} targets …")
+    with working("proving"), redirect_stdout(sys.stderr):
+        certs = prove(model, threat)
+    certs = certs.named(
+        targets=plan.targets.names, classes=plan.dataset.class_names, nodes=plan.dataset.node_names
+    )
+    record = _record(plan, floor)
+    if store is not None:
+        write_record(store, record)
+        keep_weights(store, model)
+        certs.save(store / CERTIFICATES)
+    return Proven(certs, record, positive)
+
+
+def make_plan(words: dict[str, Any]) -> ProvePlan:
+    """Check every word and read the data; nothing slow has happened yet when this refuses."""
+    device = read_device(words["device"])
+    data, parts = read_dataset(
+        words["dataset"], words["edges"], words["features"], words["labels"], words["seed"]
+    )
+    shown = [
+        (name, value)
+        for name, value in words.items()
+        if name not in NO_EFFECT and (name in ("model", "seed") or value != USUAL.get(name))
+    ]
+    if words["store"] is not None and words["store"].exists() and not words["store"].is_dir():
+        raise InputError(f"--store must be a folder, and {words['store']} is a file.")
+    return ProvePlan(
+        dataset=data,
+        split=parts,
+        targets=read_targets(data, parts, words["nodes"]),
+        threat=None if words["threat"] is None else str(words["threat"]),
+        model=words["model"],
+        voters=None if words["voters"] is None else str(words["voters"]),
+        attack_size=words["attack_size"],
+        groups=words["groups"],
+        protocol=str(words["protocol"]),
+        seed=words["seed"],
+        device=device,
+        command=command_line("prove", shown),
+    )
+
+
+def _positive(word: str | None, plan: ProvePlan) -> int | None:
+    """The label that should stay flagged, by its name or number."""
+    if word is None:
+        return None
+    names = plan.dataset.class_names or tuple(map(str, range(plan.dataset.num_classes)))
+    if word not in names:
+        raise InputError(
+            f"There is no label {word!r} in this dataset; its labels are {', '.join(names[:10])}."
+        )
+    place = names.index(word)
+    if not bool((plan.targets.truth == place).any()):
+        raise InputError(
+            f"None of the targets is truly {word}, so nothing can be said of how many stay flagged."
+        )
+    return place
+
+
+def _kept(store: Path, plan: ProvePlan) -> tuple[Record, Certified] | None:
+    """What the store holds of this very proof; refused where it holds another run."""
+    if not store.exists() or (before := read_record(store)) is None:
+        return None
+    if before.command != plan.command:
+        raise StoreError(
+            f"The store {store} was made by another command ({before.command}); use a new folder."
+        )
+    if not (store / CERTIFICATES).exists():
+        return None
+    record, found = open_run(store)
+    return record, record.certify(found)
+
+
+def make_model(plan: ProvePlan) -> Any:
+    """What is proved: label ballots, a network trained from them, a vote of groups, or the user's own."""
+    if plan.model == LABELS:
+        from unswayed.ballots.networks import LabelBallots
+
+        return LabelBallots(plan.dataset.num_classes).freeze(plan.dataset.graph, known=plan.known)
+    if plan.model == TRAINED or plan.hashed:
+        note(f"Training {plan.model} on {plan.dataset.name} ({plan.protocol}) …")
+        with working("training") as progress:
+            return _hashed(plan, progress) if plan.hashed else _trained(plan, progress)
+    model = load_factory(plan.model, plan.dataset)
+    if plan.dataset.task == "node" and getattr(model, "frozen", None) is False:
+        model.freeze(plan.dataset.graph, known=plan.known)
+    return model
+
+
+def _trained(plan: ProvePlan, progress: Any) -> Any:
+    if plan.dataset.task == "graph":
+        return _trained_on_graphs(plan, progress)
+    from unswayed.models.training.ballots import BallotSettings, fit_ballots  # type: ignore[import-not-found]
+
+    asked = {"attack_size": plan.attack_size, "voters": plan.voters}
+    settings = BallotSettings(**{name: value for name, value in asked.items() if value is not None})
+    return fit_ballots(
+        plan.dataset, plan.split, protocol=plan.protocol, seed=plan.seed, device=plan.device, settings=settings,
+        progress=progress,
+    ).cpu()  # fmt: skip
+
+
+def _trained_on_graphs(plan: ProvePlan, progress: Any) -> Any:
+    from unswayed.models.training.pairs import fit_pairs
+
+    if plan.voters is not None or plan.attack_size is not None:
+        raise InputError("--voters and --attack-size are for nodes; in whole graphs the pairs of nodes vote.")
+    return fit_pairs(plan.dataset, plan.split, seed=plan.seed, device=plan.device, progress=progress)
+
+
+def _hashed(plan: ProvePlan, progress: Any) -> Any:
+    from unswayed.models.training.hashed import GROUPS, fit_hashed
+
+    return fit_hashed(
+        plan.model.removeprefix(HASHED), plan.dataset, plan.split, groups=plan.groups or GROUPS,
+        protocol=plan.protocol, seed=plan.seed, device=plan.device, progress=progress,
+    ).cpu()  # fmt: skip
+
+
+def _record(plan: ProvePlan, floor: tuple[float, str] | None) -> Record:
+    """What is remembered of this proof; it has no samples and no alpha."""
+    data = plan.dataset
+    return Record(
+        title=f"{plan.model} on {data.name}",
+        command=plan.command,
+        training=plan.training,
+        samples=0,
+        alpha=0.0,
+        bounds="exact",
+        family=True,
+        names=plan.targets.names,
+        truth=tuple(plan.targets.truth.tolist()),
+        class_names=data.class_names,
+        floor=None if floor is None else floor[0],
+        floor_name=None if floor is None else floor[1],
+        finished=True,
+        graph=sketches(data, plan.targets),
+    )

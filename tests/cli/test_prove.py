@@ -1,0 +1,201 @@
+"""`unswayed prove`: what it says, keeps and refuses."""
+
+import shlex
+
+import numpy as np
+import pytest
+import torch
+
+import unswayed as us
+from unswayed.datasets import read_csv
+
+FILES = ["--edges", "E.csv", "--features", "X.csv", "--labels", "Y.csv", "--no-floor"]
+BALLOTS = """
+import unswayed as us
+import torch
+
+def labels(num_classes):
+    return us.LabelBallots(num_classes)
+
+def network(num_features, num_classes):
+    torch.manual_seed(0)
+    return us.BallotNetwork(num_features, num_classes, hidden=4)
+"""
+
+
+def known_of(dataset, parts):
+    told = torch.cat([parts.train, parts.val])
+    known = torch.full_like(dataset.labels, -1)
+    known[told] = dataset.labels[told]
+    return known
+
+
+def test_prove_says_what_the_library_says(call_json, here):
+    found = call_json("prove", *FILES)
+    dataset, parts = read_csv(here / "E.csv", here / "X.csv", here / "Y.csv")
+    model = us.LabelBallots(2).freeze(dataset.graph, known=known_of(dataset, parts))
+    proofs = us.prove(model, us.Row(dataset.graph, parts.test))
+    assert [row["size"] for row in found["targets"]] == proofs.size.tolist()
+    assert [row["label"] for row in found["targets"]] == proofs.label.tolist()
+    assert found["method"] == "exact"
+    assert found["confidence"] is None
+    assert not {"noise", "alpha", "bounds", "samples"} & set(found)
+    accuracy = found["certified_accuracy"]
+    expected = proofs.accuracy(dataset.labels[parts.test], at=[int(k) for k in accuracy])
+    assert list(accuracy.values()) == expected.tolist()
+
+
+def test_the_floor_is_found_for_proofs_too(call_json):
+    found = call_json("prove", *FILES[:-1])
+    assert set(found["floor"]) == {"name", "accuracy"}
+
+
+def test_prove_prints_a_table_and_who_stays_flagged(call):
+    code, out, err = call("prove", *FILES, "--positive", "1", "--report", "r.html")
+    assert code == 0
+    for words in (
+        "certified accuracy",
+        "The weakest nodes",
+        "are proofs",
+        "stays flagged",
+        "The report is in r.html",
+    ):
+        assert words in out
+    assert "Proving 4 targets" in err
+
+
+def test_recall_is_in_the_document(call_json, here):
+    found = call_json("prove", *FILES, "--positive", "1")
+    dataset, parts = read_csv(here / "E.csv", here / "X.csv", here / "Y.csv")
+    model = us.LabelBallots(2).freeze(dataset.graph, known=known_of(dataset, parts))
+    proofs = us.prove(model, us.Row(dataset.graph, parts.test))
+    sizes = [int(k) for k in found["recall"]]
+    assert found["positive"] == "1"
+    assert list(found["recall"].values()) == proofs.recall(dataset.labels[parts.test], 1, at=sizes).tolist()
+
+
+def test_the_printed_command_does_the_same_again(call_json):
+    first = call_json("prove", *FILES, "--nodes", "1,2", "--seed", "3")
+    words = shlex.split(first["command"])
+    assert words[:2] == ["unswayed", "prove"]
+    assert call_json(*words[1:], "--no-floor")["targets"] == first["targets"]
+
+
+def test_a_store_keeps_proofs_for_report_explain_and_attack(call, call_json, here, monkeypatch):
+    first = call_json("prove", *FILES, "--store", "run")
+    monkeypatch.setattr("unswayed.cli.proving.prove", None)  # nothing is proven twice
+    assert call_json("prove", *FILES, "--store", "run")["targets"] == first["targets"]
+    assert call("report", "run", "--out", "r.html")[0] == 0
+    assert '"attack":[' in (here / "r.html").read_text()
+    told = call_json("explain", "9", "--store", "run")
+    row = next(row for row in first["targets"] if row["target"] == "9")
+    assert told["size"] == row["size"]
+    assert len(told["witness"]) == row["size"] + 1
+    assert {"voices", "for", "against", "margin"} <= set(told)
+    attacked = call_json("attack", "--store", "run")["attacks"]["attacked"]
+    assert attacked["9"] == {"size": row["size"] + 1, "kind": "witness"}
+    code, out, _ = call("attack", "--store", "run")
+    assert code == 0
+    assert "lower and upper bound meet" in out
+
+
+def test_explain_tells_who_speaks_and_the_cheapest_attack(call):
+    call("prove", *FILES, "--store", "run")
+    code, out, _ = call("explain", "9", "--store", "run")
+    assert code == 0
+    for words in ("says", "side", "speak for", "A cheapest attack makes", "links to"):
+        assert words in out
+
+
+@pytest.mark.parametrize("factory", ["labels", "network"])
+def test_a_ballot_model_of_ones_own_is_frozen_with_the_known_labels(call_json, here, factory):
+    (here / "ballots.py").write_text(BALLOTS)
+    found = call_json("prove", *FILES, "--model", f"ballots.py:{factory}")
+    assert found["method"] == "exact"
+
+
+def test_a_vote_of_groups(call_json, monkeypatch):
+    from unswayed.models.training import hashed
+
+    monkeypatch.setattr(hashed, "HASHED", hashed.CleanSettings(steps=5, check_every=5))
+    found = call_json("prove", *FILES, "--model", "hashed:sage", "--groups", "5")
+    assert found["method"] == "hashed"
+    assert found["groups"] == 5
+    assert max(row["size"] for row in found["targets"]) <= 2
+
+
+def test_graphs_are_proved_by_their_pairs(call_json, monkeypatch):
+    from torch_geometric.data import Data
+
+    from unswayed.cli import proving
+    from unswayed.datasets import Dataset, Split
+    from unswayed.models.training.graphs import GraphSettings
+
+    ring = torch.tensor([[0, 1, 2], [1, 2, 0]])
+    both = torch.cat([ring, ring.flip(0)], dim=1)
+    graphs = tuple(
+        Data(x=torch.eye(3)[:3] * (1 + i % 2), edge_index=both, y=torch.tensor([i % 2])) for i in range(12)
+    )
+    dataset = Dataset("rings", "graph", 3, 2, graphs=graphs)
+    parts = Split(torch.arange(6), torch.arange(6, 8), torch.arange(8, 12))
+    monkeypatch.setattr(proving, "read_dataset", lambda *words: (dataset, parts))
+    monkeypatch.setattr("unswayed.models.training.pairs.CLEAN", GraphSettings(steps=3))
+    found = call_json("prove", "--dataset", "rings", "--model", "ballots", "--no-floor")
+    assert [row["target"] for row in found["targets"]] == ["8", "9", "10", "11"]
+    assert found["method"] == "exact"
+
+
+PROVE = " ".join(["prove", *FILES])
+BAD = {
+    "no data named": ("prove", "--dataset"),
+    "a model that is no sum": (f"{PROVE} --model gcn", "certify"),
+    "an unknown network to hash": (f"{PROVE} --model hashed:transformer", "hashed:"),
+    "a factory that is no ballot model": (f"{PROVE} --model mine.py:build", "poll"),
+    "a missing factory file": (f"{PROVE} --model none.py:build", "none.py"),
+    "voters without ballots": (f"{PROVE} --voters features", "--voters is for"),
+    "attack size without ballots": (f"{PROVE} --attack-size 5", "--attack-size is for"),
+    "attack size 0": (f"{PROVE} --model ballots --attack-size 0", "1 or more"),
+    "groups without hashing": (f"{PROVE} --groups 5", "--groups is for"),
+    "no groups": (f"{PROVE} --model hashed:gcn --groups 0", "1 or more"),
+    "an unknown kind of voter": (f"{PROVE} --model ballots --voters loud", "--voters"),
+    "an unknown positive label": (f"{PROVE} --positive fraud", "fraud"),
+    "a positive label that no target has": (f"{PROVE} --nodes 8 --positive 1", "truly 1"),
+    "label ballots under all pairs": (f"{PROVE} --threat all-pairs", "Row"),
+    "an absent node": (f"{PROVE} --nodes 99", "99"),
+    "a store that is a file": (f"{PROVE} --store E.csv", "folder"),
+    "a card that is not there": (f"{PROVE} --device cuda:7", "device"),
+    "a report at another alpha": ("report run --alpha 0.01", "alpha"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_sentence(call, here, case):
+    command, word = BAD[case]
+    if command.startswith("report"):
+        call("prove", *FILES, "--store", "run")
+    code, out, err = call(*shlex.split(command))
+    assert code == 2
+    assert out == ""
+    said = [line for line in err.splitlines() if line.startswith("unswayed: ")]
+    assert len(said) == 1
+    assert word in said[0]
+    assert "Traceback" not in err
+
+
+def test_a_store_of_another_command_is_refused(call):
+    call("prove", *FILES, "--store", "run")
+    code, _, err = call("prove", *FILES, "--store", "run", "--nodes", "1")
+    assert code == 2
+    assert "another command" in err
+
+
+def test_labels_of_targets_are_never_told(call_json, here):
+    """Whatever the test nodes' labels are, the proofs are the same."""
+    first = call_json("prove", *FILES)
+    text = (here / "Y.csv").read_text()
+    for node in range(8, 12):
+        text = text.replace(f"\n{node},{node % 2},", f"\n{node},{1 - node % 2},")
+    (here / "Y.csv").write_text(text)
+    again = call_json("prove", *FILES)
+    assert [row["size"] for row in again["targets"]] == [row["size"] for row in first["targets"]]
+    assert np.array_equal([r["label"] for r in again["targets"]], [r["label"] for r in first["targets"]])
