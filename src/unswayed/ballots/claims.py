@@ -12,6 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from unswayed.ballots.device import sizes_on
 from unswayed.ballots.fixed import SCALE, hash_of
 from unswayed.ballots.links import Links
 from unswayed.certificates.proofs import Proofs
@@ -51,12 +52,19 @@ def proofs(model: Any, threat: Any) -> Proofs:
     return Proofs.of(
         record,
         about(threat, model.classes),
+        size=_sizes_on_card(model, record),
         told=told,
         model=described,
         reads={OWN_ROW: "own row", FAKES: "fakes"}.get(told, "surroundings"),
         unit_scale=float(SCALE),
         exact=told != FAKES,
     )
+
+
+def _sizes_on_card(model: Any, record: Record) -> IntArray | None:
+    """The sizes, computed where the model's tables lie; None where that is the CPU or nothing is gained."""
+    device = model.own_table.device
+    return sizes_on(record, device) if device.type != "cpu" and isinstance(record, Electorate) else None
 
 
 def about(threat: Any, classes: int) -> About:

@@ -38,9 +38,9 @@ class Proofs(Certified):
     kind = "exact"
 
     @classmethod
-    def of(cls, record: Record, about: About, **told: Any) -> Self:
-        """The proofs that a record gives; −1 where it promises nothing."""
-        size = record.sizes()
+    def of(cls, record: Record, about: About, size: IntArray | None = None, **told: Any) -> Self:
+        """The proofs that a record gives; −1 where it promises nothing. `size` if it was computed elsewhere."""
+        size = record.sizes() if size is None else size
         return cls(label=np.where(size < 0, -1, record.label), size=size, about=about, record=record, **told)
 
     @property

@@ -115,29 +115,35 @@ class Duels:
     def __init__(
         self,
         voters: Voters,
-        lists: Lists,
+        lists: Lists | None,
         who: Any,
         sides: tuple[Any, Any, Any],
         offset: Any,
         spare: Any,
         arrays: Arrays = NUMPY,
+        change: str = "any",
     ) -> None:
-        self.lists, self.arrays, self.offset, self.spare = lists, arrays, offset, spare
+        self.arrays, self.offset, self.spare, self.change = arrays, offset, spare, change
         label, rival, pair = sides
-        self.begin, self.begin_sums = pair * lists.length, pair * (lists.length + 1)
-        count = voters.start[who + 1] - voters.start[who]
-        segment = arrays.repeat(arrays.arange(len(who)), count)
-        link = arrays.arange(len(segment)) + arrays.repeat(
-            voters.start[who] - (arrays.cumsum(count) - count), count
-        )
+        segment, link = self._links(voters.start[who], voters.start[who + 1])
         sides_of = label[segment], rival[segment]
         said = self._difference(voters, voters.row[link], *sides_of)
-        self._note_deletions(said, segment)
+        if change != "adds":
+            self._note_deletions(said, segment)
+        if lists is None:  # enough for deletions alone
+            return
+        self.lists, self.begin, self.begin_sums = lists, pair * lists.length, pair * (lists.length + 1)
         if voters.voter is not voters.row:
             said = self._difference(voters, voters.voter[link], *sides_of)
         itself = voters.itself[who]
         own = self._difference(voters, arrays.maximum(itself, itself * 0), label, rival)
         self._note_passed(said, segment, own, itself >= 0)
+
+    def _links(self, start: Any, stop: Any) -> tuple[Any, Any]:
+        """(which target, which link) of all links from the starts to the stops."""
+        a, count = self.arrays, stop - start
+        segment = a.repeat(a.arange(len(start)), count)
+        return segment, a.arange(len(segment)) + a.repeat(start - (a.cumsum(count) - count), count)
 
     def _difference(self, voters: Voters, row: Any, one: Any, other: Any) -> Any:
         flat, wide = voters.ballots.reshape(-1), voters.ballots.shape[1]
@@ -251,17 +257,16 @@ class Duels:
         start, stop = self.first[:-1], self.first[1:]
         return self._bisect(lambda at: self.gain[at] >= harm, start, stop) - start
 
-    def sizes(self, change: str) -> tuple[Any, Any, Any]:
+    def sizes(self) -> tuple[Any, Any, Any]:
         """(how many changes the label withstands, whether it withstands all that hurt, whether the list was too short to tell)."""
-        hurting = self.first[1:] - self.first[:-1]
-        if change == "deletes":
+        if self.change == "deletes":
             size = self._deletions_within(self.spare)
-            return size, size == hurting, size < 0
+            return size, size == self.first[1:] - self.first[:-1], size < 0
         most = self.most_additions
-        if change == "adds":
+        if self.change == "adds":
             size = self._bisect(lambda k: self.added(k + 1)[0] <= self.spare, most * 0, most)
             return size, size == most, (size == most) & self.cut_short
-        return self._any_size(most, hurting)
+        return self._any_size(most, self.first[1:] - self.first[:-1])
 
     def _any_size(self, most: Any, hurting: Any) -> tuple[Any, Any, Any]:
         """Additions and deletions in one descending order, deletions first among equals."""

@@ -37,6 +37,7 @@ class Roll:
     ballots: NDArray[Any]
     voters: int
     lists: dict[Any, tuple[Any, Any]] = field(default_factory=dict, repr=False)
+    joined: dict[Any, Lists] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         if self.ballots.ndim != 2 or not 0 <= self.voters <= len(self.ballots):
@@ -62,9 +63,15 @@ class Roll:
     def sorted_for(self, codes: Ints, arrays: Arrays, most: int) -> Lists:
         """The lists of these ordered pairs of classes, label · C + rival; those of usual length are kept."""
         length = min(most, self.voters)
+        key = (tuple(codes.tolist()), length, arrays)
+        if (known := self.joined.get(key)) is not None:
+            return known
         classes = self.ballots.shape[1]
         ends = [self._ends(code // classes, code % classes, length, arrays) for code in codes.tolist()]
-        return Lists.of(ends, length == self.voters, arrays)
+        lists = Lists.of(ends, length == self.voters, arrays)
+        self.joined.clear()  # one set at a time: with many classes they are large
+        self.joined[key] = lists
+        return lists
 
     def _ends(self, label: int, rival: int, length: int, arrays: Arrays) -> tuple[Any, Any]:
         """The voters that say the rival loudest against the label, descending."""
@@ -168,7 +175,7 @@ class Electorate:
         """int64: what these targets withstand against these rivals; lists are prolonged for those that need it."""
 
         def decided(part: Ints) -> tuple[Any, ...]:
-            return self._duels(who[part], rival[part], arrays, most).sizes(change)
+            return self._duels(who[part], rival[part], arrays, most, change).sizes()
 
         found = [
             np.concatenate(column) for column in zip(*_side_by_side(decided, self._parts(who)), strict=True)
@@ -187,14 +194,14 @@ class Electorate:
         parts = np.split(np.arange(len(who)), np.flatnonzero(np.diff(step)) + 1)
         return [part for part in parts if len(part)]
 
-    def _duels(self, who: Ints, rival: Ints, arrays: Arrays, most: int) -> Duels:
+    def _duels(self, who: Ints, rival: Ints, arrays: Arrays, most: int, change: str = "any") -> Duels:
         """Duels of these targets with these rivals."""
         label = self.label[who]
         pairs, pair = np.unique(label * self.classes + rival, return_inverse=True)
-        lists = self.roll.sorted_for(pairs, arrays, most)
+        lists = self.roll.sorted_for(pairs, arrays, most) if change != "deletes" else None
         voters = Voters(self.roll.ballots, self.start, self.row, self.voter, self.itself)
         offset = self.own[who, label] - self.own[who, rival]
-        return Duels(voters, lists, who, (label, rival, pair), offset, self.spare[who, rival], arrays)
+        return Duels(voters, lists, who, (label, rival, pair), offset, self.spare[who, rival], arrays, change)
 
     def grid(self, adds: int, deletes: int) -> Bools:
         """bool[t, adds + 1, deletes + 1]: whether no attack with at most so many additions and deletions changes the label."""
