@@ -1,7 +1,7 @@
 """`unswayed reproduce`: rerun the published figures, resumably."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,35 +15,32 @@ app = typer.Typer(rich_markup_mode="rich", add_completion=False)
 )
 def reproduce(
     experiments: Annotated[
-        list[str], typer.Argument(help="table1, figure1, figure2, figure3, figure4, figure5, or all.")
+        list[str],
+        typer.Argument(help="table1, figure1, figure2, figure3, figure4, figure5, or all; or paying."),
     ],
     seeds: Annotated[int, typer.Option(min=1, help="How many random splits.")] = 1,
     recipe: Annotated[
         str, typer.Option(help="faithful: as published; best: what does best under noise.")
     ] = "faithful",
     samples: Annotated[
-        int, typer.Option(min=1000, help="Noisy graphs for each target, in thousands.")
-    ] = 50_000,
+        int | None,
+        typer.Option(min=1000, help="Noisy graphs for each target, in thousands (50,000; paying: 10,000)."),
+    ] = None,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     runs: Annotated[Path, typer.Option(help="Where trainings and votes are kept.")] = Path("runs"),
     out: Annotated[Path, typer.Option(help="Where rows and curves are written.")] = Path("results"),
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")] = False,
 ) -> None:
-    """Rerun the published figures: train, poll once at the largest number of samples, certify, draw."""
-    from unswayed.cli.inputs import read_device
-    from unswayed.experiments.reproduce import prepare, publish
+    """Rerun the published figures (train, poll once at the largest number of samples, certify, draw), or "paying".
 
-    prepare(
-        experiments,
-        recipe=recipe,
-        seeds=seeds,
-        runs=runs,
-        device=read_device(device),
-        samples=samples,
-        say=note,
-        working=working,
-    )
-    written = publish(experiments, recipe=recipe, seeds=seeds, runs=runs, out=out, samples=samples, say=note)
+    `paying` shows where certificates pay: every graph by every method, with rows, page and figure.
+    """
+    from unswayed.cli.inputs import read_device
+
+    where, named = read_device(device), [name for name in experiments if name != "paying"]
+    written = _figures(named, recipe, seeds, runs, out, where, samples or 50_000) if named else []
+    if "paying" in experiments:
+        written += _paying(seeds, runs, out, where, samples or 10_000)
     if json:
         emit({"written": [str(path) for path in written]})
         return
@@ -51,6 +48,24 @@ def reproduce(
         _print_statistics()
     for path in written:
         note(f"Written: {path}")
+
+
+def _figures(
+    names: list[str], recipe: str, seeds: int, runs: Path, out: Path, device: str, samples: int
+) -> list[Path]:
+    from unswayed.experiments.reproduce import prepare, publish
+
+    how: dict[str, Any] = {"recipe": recipe, "seeds": seeds, "runs": runs, "samples": samples, "say": note}
+    prepare(names, device=device, working=working, **how)
+    return publish(names, out=out, **how)
+
+
+def _paying(seeds: int, runs: Path, out: Path, device: str, samples: int) -> list[Path]:
+    from unswayed.experiments.paying import cases, prepare, results
+    from unswayed.experiments.paying_page import publish
+
+    prepare(cases(range(seeds)), runs=runs, device=device, samples=samples, say=note)
+    return publish(results(runs), out)
 
 
 def _print_statistics() -> None:

@@ -1,0 +1,235 @@
+"""What each method of the experiment does with one graph, protocol and split: exact proofs, votes of groups, noise."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch_geometric.data import Data
+from torch_geometric.nn import SimpleConv
+
+import unswayed as us
+from unswayed.ballots.fixed import SCALE
+from unswayed.datasets import Dataset, Split, load, split
+from unswayed.experiments.paying import Arrays, Case, Facts
+from unswayed.models.structure_free import all_floors
+from unswayed.models.training import fit
+from unswayed.models.training.hashed import fit_hashed
+
+CHANGES = ("any", "adds", "deletes")
+GROUPS = (10, 30)  # of the hashed vote; the validation nodes choose
+MOST_POLLED = 500  # test targets that are asked under noise
+MOST_CHOOSING = 200  # validation targets that choose the noise
+NOISES = (
+    *(us.Flip(beta=beta) for beta in (0.95, 0.9, 0.8, 0.7)),
+    *(us.AddDelete(p_add=a, p_delete=r) for a, r in ((0.01, 0.6), (0.03, 0.8), (0.1, 0.9))),
+    us.AddDelete(p_add=0.0, p_delete=0.9),
+)
+TRAINED_UNDER = (us.Flip(beta=0.9), us.AddDelete(p_add=0.01, p_delete=0.6))  # networks of nodes with features
+EXACT_BITS = 24  # whole numbers up to 2 to this power are exact in single precision
+JUDGED_AT = (0, 1, 2, 3, 5, 10)
+
+
+@dataclass(frozen=True, eq=False)
+class Bench:
+    """One graph, protocol and split, and what several methods share."""
+
+    case: Case
+    dataset: Dataset
+    parts: Split
+    device: str
+    samples: int
+
+    @classmethod
+    def of(cls, case: Case, *, device: str = "cpu", samples: int = 10_000) -> "Bench":
+        """The bench of a case; data are fetched where they are missing."""
+        dataset = load(case.dataset, fetch=True)
+        return cls(case, dataset, split(dataset, case.seed, test="rest"), device, samples)
+
+    def serves(self, case: Case) -> bool:
+        """Whether the case differs by its method alone."""
+        return replace(case, method=self.case.method) == self.case
+
+    def common(self) -> Arrays:
+        """What every result holds: the truth and the degree of the test targets."""
+        degree = torch.bincount(self.dataset.graph.edge_index[0], minlength=len(self.dataset.labels))
+        test = self.parts.test
+        return {"truth": self.dataset.labels[test].numpy(), "degree": degree[test].numpy()}
+
+    def known(self, *parts: Tensor) -> Tensor:
+        """int64[n]: the labels of these nodes, −1 elsewhere."""
+        labels, told = self.dataset.labels, torch.cat(parts)
+        return torch.full_like(labels, -1).index_copy(0, told, labels[told])
+
+    @cached_property
+    def label_ballots(self) -> us.LabelBallots:
+        """Label ballots with all known labels, frozen."""
+        known = self.known(self.parts.train, self.parts.val)
+        return us.LabelBallots(self.dataset.num_classes).freeze(self.dataset.graph, known=known)
+
+    def right(self, model: nn.Module, edges: Tensor) -> float:
+        """The share of test nodes about which the model is right on a graph with these edges."""
+        with torch.no_grad():
+            said = model(self.dataset.graph.x, edges).argmax(dim=1)
+        return float((said == self.dataset.labels)[self.parts.test].float().mean())
+
+    def about(self, model: nn.Module) -> Facts:
+        """Accuracy with all edges and with none."""
+        edges = self.dataset.graph.edge_index
+        return {
+            "base_accuracy": self.right(model, edges),
+            "accuracy_edgeless": self.right(model, edges[:, :0]),
+        }
+
+
+def floors(bench: Bench) -> tuple[Arrays, Facts]:
+    """What every structure-free model answers for the test nodes."""
+    found = all_floors(bench.dataset, bench.parts, seed=bench.case.seed, device=bench.device)
+    return {name: own.predictions[bench.parts.test].numpy() for name, own in found.items()}, {}
+
+
+def label_ballots(bench: Bench) -> tuple[Arrays, Facts]:
+    """Exact, without any training."""
+    return _proved(bench, bench.label_ballots)
+
+
+def trained(bench: Bench) -> tuple[Arrays, Facts]:
+    """Exact, by one network for all sizes that has learnt to be proved."""
+    network = fit(
+        "ballots",
+        bench.dataset,
+        bench.parts,
+        protocol=bench.case.protocol,
+        seed=bench.case.seed,
+        device=bench.device,
+    )
+    return _proved(bench, network.cpu())
+
+
+def _proved(bench: Bench, network: Any) -> tuple[Arrays, Facts]:
+    proofs = us.prove(network, us.Row(bench.dataset.graph, bench.parts.test))
+    sizes = {change: proofs.sizes(change) for change in CHANGES}
+    return {"label": proofs.label, **sizes}, {"threat": "row", **bench.about(network)}
+
+
+def hashed(bench: Bench) -> tuple[Arrays, Facts]:
+    """A vote of a network's answers on separate groups of edges; any edge of the whole graph may be attacked.
+
+    Half of the training nodes' labels are given to the network as features, the others are what it learns; once it is asked,
+    all known labels are.
+    """
+    found = max((_vote(bench, groups) for groups in GROUPS), key=lambda one: one[0])
+    return found[1], found[2]
+
+
+def _vote(bench: Bench, groups: int) -> tuple[float, Arrays, Facts]:
+    parts, case = bench.parts, bench.case
+    speak, learn = parts.train[::2], parts.train[1::2]
+    given = _with_labels(bench, bench.known(speak))
+    vote = fit_hashed(
+        "sage",
+        given,
+        replace(parts, train=learn),
+        groups=groups,
+        protocol=case.protocol,
+        seed=case.seed,
+        device=bench.device,
+    ).cpu()
+    chosen = us.prove(vote, us.AllPairs(given.graph, parts.val))
+    score = float(chosen.accuracy(bench.dataset.labels[parts.val].numpy(), at=JUDGED_AT).mean())
+    data = _with_labels(bench, bench.known(parts.train, parts.val)).graph
+    proofs = us.prove(vote, us.AllPairs(data, parts.test))
+    sizes = {change: proofs.sizes(change) for change in CHANGES}
+    right = float((proofs.label == bench.common()["truth"]).mean())
+    return (
+        score,
+        {"label": proofs.label, **sizes},
+        {"threat": "all-pairs", "groups": groups, "base_accuracy": right},
+    )
+
+
+def _with_labels(bench: Bench, known: Tensor) -> Dataset:
+    """The dataset with known labels among its features, a column a class."""
+    told = functional.one_hot(known + 1, bench.dataset.num_classes + 1)[:, 1:].float()
+    graph = bench.dataset.graph
+    x = torch.cat([graph.x, told], dim=1) if bench.dataset.num_features else told
+    return replace(
+        bench.dataset, num_features=x.shape[1], data=Data(x=x, edge_index=graph.edge_index, y=graph.y)
+    )
+
+
+class Tally(nn.Module):
+    """The sum of what neighbours say; what they say is given as features."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sum = SimpleConv("sum")
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        """Scores of every node."""
+        out: Tensor = self.sum(x, edge_index)
+        return out
+
+
+def smoothed(bench: Bench) -> tuple[Arrays, Facts]:
+    """The votes of label ballots under every noise, and (of nodes with features) of networks trained under some.
+
+    Nothing is certified here: the validation nodes' votes choose later, the test nodes' votes certify. While choosing, the
+    validation nodes' labels speak for nobody.
+    """
+    graph, parts = bench.dataset.graph, bench.parts
+    nodes = {"val": parts.val[:MOST_CHOOSING], "test": parts.test[:MOST_POLLED]}
+    known = {"val": bench.known(parts.train), "test": bench.known(parts.train, parts.val)}
+    arrays: Arrays = {}
+    tried: list[Facts] = []
+
+    def ask(model: nn.Module, name: str, noise: Any, data: dict[str, Data]) -> None:
+        for part, targets in nodes.items():
+            purpose = "select" if part == "val" else "certify"
+            votes = us.poll(
+                model, us.Row(data[part], targets), noise, samples=bench.samples, device=bench.device,
+                purpose=purpose, progress=False,
+            )  # fmt: skip
+            arrays[f"{part}-{len(tried)}"] = votes.counts.astype(np.int32)
+        tried.append({"model": name, "noise": noise.to_dict()})
+
+    said = {
+        part: Data(x=ballots_of(bench.dataset, known[part]), edge_index=graph.edge_index) for part in nodes
+    }
+    for noise in NOISES:
+        ask(Tally().eval(), "label ballots", noise, said)
+    plain = Data(x=graph.x, edge_index=graph.edge_index)
+    for noise in TRAINED_UNDER if bench.dataset.num_features else ():
+        network = fit(
+            "sage", bench.dataset, parts, recipe="distill", noise=noise, protocol=bench.case.protocol,
+            seed=bench.case.seed, device=bench.device,
+        )  # fmt: skip
+        ask(network, "sage", noise, {"val": plain, "test": plain})
+    degree = torch.bincount(graph.edge_index[0], minlength=len(bench.dataset.labels))
+    arrays |= {f"{part}-ones": degree[targets].numpy() for part, targets in nodes.items()}
+    arrays["val-truth"] = bench.dataset.labels[nodes["val"]].numpy()
+    facts = {"threat": "row", "tried": tried, "samples": bench.samples, "entries": len(degree) - 1}
+    return arrays, {**facts, **bench.about(bench.label_ballots)}
+
+
+def ballots_of(dataset: Dataset, known: Tensor) -> Tensor:
+    """float32[n, C]: what every node says to a node whose own label is unknown, in whole numbers.
+
+    So small that all of them together are added without rounding, in any order: ties are ties wherever they are asked.
+    """
+    frozen = us.LabelBallots(dataset.num_classes).freeze(dataset.graph, known=known)
+    levels = 2.0 ** (EXACT_BITS - len(known).bit_length())
+    return (frozen.ballot_table[: len(known)].double() / SCALE * levels).round().float()
+
+
+METHOD_OF: dict[str, Callable[[Bench], tuple[Arrays, Facts]]] = {
+    "floors": floors,
+    "label ballots": label_ballots,
+    "trained": trained,
+    "hashed": hashed,
+    "smoothed": smoothed,
+}
