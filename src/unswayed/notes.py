@@ -100,3 +100,12 @@ def _both(key: str, one: Any, other: Any) -> Any:
 def frozen(notes: Mapping[str, Any]) -> Mapping[str, Any]:
     """A read-only copy as it will be read back from JSON."""
     return MappingProxyType(json.loads(json.dumps(dict(notes))))
+
+
+def wordless(description: Mapping[str, Any]) -> dict[str, Any]:
+    """A JSON description without the words for people: better words do not make another question."""
+    return {
+        name: wordless(value) if isinstance(value, Mapping) else value
+        for name, value in description.items()
+        if name != "words"
+    }

@@ -12,7 +12,8 @@ from typing import Any
 from unswayed.certificates.files import read
 from unswayed.errors import StoreError, WorldError
 from unswayed.files import write_atomically
-from unswayed.votes import Votes, wordless
+from unswayed.notes import wordless
+from unswayed.votes import Votes
 
 FORMAT = 2
 SETTINGS = "settings.json"

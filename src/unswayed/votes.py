@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from unswayed.errors import InputError, StoreError
 from unswayed.files import damaged, read_arrays, write_arrays
-from unswayed.notes import frozen, joined
+from unswayed.notes import frozen, joined, wordless
+from unswayed.theory.checks import per_target, whole_numbers
 from unswayed.theory.noise import Noise, noise_from_dict
 
 IntArray = npt.NDArray[np.int64]
@@ -22,39 +23,6 @@ BoolArray = npt.NDArray[np.bool_]
 
 FORMAT = 2
 WHAT = "vote file"
-
-
-def _integers(values: npt.ArrayLike, name: str, ndim: int) -> IntArray:
-    """A read-only int64 copy with `ndim` dimensions and no negative value."""
-    array = np.asarray(values)
-    if array.ndim != ndim:
-        raise InputError(f"{name} must have {ndim} dimension(s), not {array.ndim}.")
-    if array.size and not np.issubdtype(array.dtype, np.integer):
-        whole = np.issubdtype(array.dtype, np.floating) and bool(np.all(array == np.floor(array)))
-        if not whole or bool(np.any(np.abs(array) >= 2.0**53)):  # also refuses NaN and infinities
-            raise InputError(f"{name} must hold whole numbers.")
-    if array.size and (array.min() < 0 or array.max() >= 2**62):
-        raise InputError(f"{name} must hold counts from 0 up, none negative.")
-    array = array.astype(np.int64)
-    array.flags.writeable = False
-    return array
-
-
-def _per_target(values: npt.ArrayLike, name: str, targets: int) -> IntArray:
-    """One count for each target; a single number stands for all of them."""
-    array = np.asarray(values)
-    if array.shape not in ((), (1,), (targets,)):
-        raise InputError(f"{name} must be one number or one for each of the {targets} targets.")
-    return _integers(np.broadcast_to(array, (targets,)), name, 1)
-
-
-def wordless(description: Mapping[str, Any]) -> dict[str, Any]:
-    """A JSON description without the words for people: better words do not make another question."""
-    return {
-        name: wordless(value) if isinstance(value, Mapping) else value
-        for name, value in description.items()
-        if name != "words"
-    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,19 +49,19 @@ class Votes:
 
     def __post_init__(self) -> None:
         put = object.__setattr__
-        put(self, "blocks", _integers(self.blocks, "blocks", 3))
-        put(self, "starts", _integers(self.starts, "starts", 1))
-        put(self, "stops", _integers(self.stops, "stops", 1))
+        put(self, "blocks", whole_numbers(self.blocks, "blocks", 3))
+        put(self, "starts", whole_numbers(self.starts, "starts", 1))
+        put(self, "stops", whole_numbers(self.stops, "stops", 1))
         blocks, targets, classes = self.blocks.shape
         if classes < 2:
             raise InputError(
                 f"Votes need at least two classes, not {classes}; name all classes the model can answer."
             )
-        put(self, "entries", _per_target(self.entries, "entries", targets))
+        put(self, "entries", per_target(self.entries, "entries", targets))
         if self.ones is not None:
-            put(self, "ones", _per_target(self.ones, "ones", targets))
+            put(self, "ones", per_target(self.ones, "ones", targets))
         named = np.arange(targets) if self.targets is None else self.targets
-        put(self, "targets", _integers(named, "targets", 1))
+        put(self, "targets", whole_numbers(named, "targets", 1))
         polled = np.ones((blocks, targets), bool) if self.polled is None else np.array(self.polled, bool)
         polled.flags.writeable = False
         put(self, "polled", polled)
@@ -140,7 +108,7 @@ class Votes:
         >>> Votes.from_counts([[95, 5]], Flip(beta=0.7), entries=40).samples
         array([100])
         """
-        table = _integers(counts, "counts", 2)
+        table = whole_numbers(counts, "counts", 2)
         sums = table.sum(axis=1)
         drawn = int(sums.max(initial=0)) if samples is None else int(samples)
         if samples is None and np.any(sums != drawn):

@@ -19,6 +19,13 @@ CHANGES = (
 )  # what a size counts: changes of any kind, additions alone, deletions alone
 
 
+def check_change(change: str) -> str:
+    """One of "any", "adds" and "deletes"."""
+    if change not in CHANGES:
+        raise InputError(f"change must be one of {', '.join(CHANGES)}, not {change!r}.")
+    return change
+
+
 @dataclass(frozen=True)
 class Words:
     """How people speak of a threat: what a target is called, and what an attacker does to it.

@@ -14,13 +14,13 @@ import numpy.typing as npt
 
 from unswayed.certificates import presenting
 from unswayed.certificates.about import (
-    CHANGES,
     About,
     Bar,
     Column,
     Explanation,
     IntArray,
     Words,
+    check_change,
     rebuild,
 )
 from unswayed.certificates.levels import confidence_in_words, most_wrong
@@ -32,19 +32,11 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["CHANGES", "About", "Bar", "Certified", "Column", "Explanation", "Words", "check_change"]
+__all__ = ["About", "Bar", "Certified", "Column", "Explanation", "Words", "check_change"]
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
-
 FAMILIES: dict[str, type["Certified"]] = {}  # kind → family, for `load`
-
-
-def check_change(change: str) -> str:
-    """One of "any", "adds" and "deletes"."""
-    if change not in CHANGES:
-        raise InputError(f"change must be one of {', '.join(CHANGES)}, not {change!r}.")
-    return change
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,10 +133,6 @@ class Certified(ABC):
         """Everything that decided the result, by name, for people."""
         return {}
 
-    def remarks(self, position: int) -> tuple[str, ...]:
-        """What an explanation adds to the statement."""
-        return ()
-
     def explanation(self, position: int) -> Explanation:
         """One target in detail."""
         return Explanation(
@@ -152,7 +140,6 @@ class Certified(ABC):
             label=self.about.label_name(int(self.label[position])),
             size=int(self.size[position]),
             statement=self.statement(position),
-            sentences=self.remarks(position),
             facts={change: int(self.sizes(change)[position]) for change in ("adds", "deletes")},
         )
 

@@ -126,7 +126,8 @@ def attack_words(words: dict[str, Any], store: Path | None, **settings: Any) -> 
     """Certify what the words ask for, then attack it."""
     from unswayed.attack import attack as attack_all
     from unswayed.certificates import certify
-    from unswayed.cli.plan import make_model, make_record, make_threat, run_plan
+    from unswayed.cli.making import make_model
+    from unswayed.cli.plan import make_record, make_threat, run_plan
 
     plan = make_plan(words, store)
     target = make_threat(plan, None)

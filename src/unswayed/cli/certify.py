@@ -95,7 +95,8 @@ def certify_words(
     words: dict[str, Any], *, want: int | None, store: Path | None
 ) -> "tuple[Certified, Record]":
     """Certify what these command-line words ask for."""
-    from unswayed.cli.plan import make_floor, make_model, make_record, make_threat, run_plan
+    from unswayed.cli.making import make_floor, make_model
+    from unswayed.cli.plan import make_record, make_threat, run_plan
 
     plan = make_plan(words, store)
     threat = make_threat(plan, plan.until_size if want is None else want)

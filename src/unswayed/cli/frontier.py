@@ -140,7 +140,8 @@ def _sweep(
     from dataclasses import replace
 
     from unswayed.cli.inputs import Targets, read_threat
-    from unswayed.cli.plan import make_floor, make_model, run_plan
+    from unswayed.cli.making import make_floor, make_model
+    from unswayed.cli.plan import run_plan
     from unswayed.report.frontier import Point
 
     plan = make_plan({**words, **_noise_words(noises[0])}, None, purpose="select")

@@ -1,23 +1,21 @@
-"""One run from start to end: what the command line asked, the model, the floor, the votes."""
+"""One run from start to end: what the command line asked, what it may reach, the votes and their record."""
 
 import sys
-from collections.abc import Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from traceback import extract_tb
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from unswayed.certificates import Certified
 from unswayed.certificates.top import BOUNDS as TOP_BOUNDS
-from unswayed.cli.common import note, warn, working
-from unswayed.cli.inputs import Targets, load_factory, load_weights, read_threat
+from unswayed.cli.common import note, warn
+from unswayed.cli.inputs import Targets, read_threat
 from unswayed.cli.record import WEIGHTS, Record, Sketch, certify_as, read_record, write_record
 from unswayed.datasets import Dataset, Split
-from unswayed.errors import InputError, StoreError, UnswayedError
+from unswayed.errors import InputError, UnswayedError
 from unswayed.polling import MAX_SAMPLES, poll
 from unswayed.runners import Runner
 from unswayed.sampling.threat import Threat
@@ -157,121 +155,6 @@ def _one_sided(plan: Plan, threat: Threat) -> str:
 
 def _more(samples: int) -> list[int]:
     return [step * 10**power for power in range(3, 9) for step in (1, 2, 5) if step * 10**power > samples]
-
-
-def make_model(plan: Plan) -> Any:
-    """The classifier: the user's, ours with given weights, the store's, or a freshly trained one."""
-    from unswayed.models.training import untrained
-
-    if not plan.built_in:
-        model = load_factory(plan.model, plan.dataset)
-        if plan.weights is not None:
-            load_weights(model, plan.weights)
-        return model
-    kept = None if plan.store is None else _kept_weights(plan.store, plan.training)
-    weights = plan.weights or kept
-    if weights is None:
-        return _train(plan)
-    model = untrained(plan.model, plan.dataset, plan.recipe, seed=plan.seed)
-    load_weights(model, weights)
-    return model.eval()
-
-
-def _kept_weights(store: Path, training: Mapping[str, Any]) -> Path | None:
-    record = read_record(store)
-    if record is None:
-        return None
-    for name, value in training.items():
-        if record.training.get(name) != value:
-            raise StoreError(
-                f"The store {store} was made with another {name} ({record.training.get(name)}, now {value}); "
-                "use a new folder for this run."
-            )
-    return store / WEIGHTS if (store / WEIGHTS).exists() else None
-
-
-def _train(plan: Plan) -> Any:
-    from unswayed.models.training import fit
-
-    note(f"Training {plan.model} on {plan.dataset.name} ({plan.recipe}, {plan.protocol}) …")
-    with working("training") as progress:
-        return fit(
-            plan.model,
-            plan.dataset,
-            plan.split,
-            recipe=plan.recipe,
-            noise=None if plan.recipe == "clean" else plan.noise,
-            protocol=plan.protocol,
-            seed=plan.seed,
-            device=plan.device,
-            progress=progress,
-            teacher=_teacher(plan) if plan.recipe == "distill" else None,
-        )
-
-
-class Task(Protocol):
-    """What a floor is found for: some targets of a dataset, by one protocol and seed."""
-
-    @property
-    def dataset(self) -> Dataset:
-        """The data."""
-
-    @property
-    def split(self) -> Split:
-        """Who is learnt from, chosen with, and reported on."""
-
-    @property
-    def targets(self) -> Targets:
-        """Who is certified."""
-
-    @property
-    def protocol(self) -> str:
-        """What training may see."""
-
-    @property
-    def seed(self) -> int:
-        """What decides everything random."""
-
-    @property
-    def device(self) -> str:
-        """Where to train."""
-
-
-def _teacher(plan: Task) -> Any:
-    if plan.dataset.task == "graph":
-        return None
-    return _soft_labels(plan.dataset, plan.split, plan.protocol, plan.seed, plan.device)
-
-
-@lru_cache(maxsize=1)
-def _soft_labels(dataset: Dataset, parts: Split, protocol: str, seed: int, device: str) -> Any:
-    """What a distilled model and its floor both learn from: the slow part of either, so computed once."""
-    from unswayed.models.training.teacher import soft_labels
-    from unswayed.models.training.view import view
-
-    seen = view(dataset, parts, protocol).to(device)
-    return soft_labels(seen, dataset.num_classes, seed=seed, device=device)
-
-
-def make_floor(plan: Task) -> tuple[float, str] | None:
-    """Accuracy on these targets of the best structure-free model, and its name; None where no truth is known."""
-    from unswayed.models.floors import floor
-
-    truth = plan.targets.truth
-    if not bool((truth >= 0).any()):
-        return None
-    note("Training structure-free models for the floor …")
-    with working("floor"):
-        best = floor(
-            plan.dataset,
-            plan.split,
-            protocol=plan.protocol,
-            seed=plan.seed,
-            device=plan.device,
-            teacher=_teacher(plan),
-        )
-    right = best.predictions[plan.targets.ids].cpu() == truth
-    return float(right.double().mean()), str(best.name)
 
 
 def make_record(plan: Plan, command: str, floor: tuple[float, str] | None) -> Record:

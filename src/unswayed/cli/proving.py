@@ -12,7 +12,8 @@ from torch import Tensor
 from unswayed.certificates import Certified
 from unswayed.cli.common import command_line, note, working
 from unswayed.cli.inputs import Targets, load_factory, read_dataset, read_device, read_targets, read_threat
-from unswayed.cli.plan import keep_weights, make_floor, sketches
+from unswayed.cli.making import make_floor
+from unswayed.cli.plan import keep_weights, sketches
 from unswayed.cli.record import CERTIFICATES, Record, open_run, read_record, write_record
 from unswayed.datasets import Dataset, Split
 from unswayed.errors import InputError, StoreError

@@ -58,3 +58,27 @@ def check_ones(ones: ArrayLike | None, shape: tuple[int, ...], cap: Ints) -> Int
     if not np.issubdtype(array.dtype, np.integer) or np.any((array < 0) | (array > cap)):
         raise InputError("`ones` must be whole numbers between 0 and the number of entries.")
     return array.astype(np.int64)
+
+
+def whole_numbers(values: ArrayLike, name: str, ndim: int) -> Ints:
+    """A read-only int64 copy with `ndim` dimensions and no negative value."""
+    array = np.asarray(values)
+    if array.ndim != ndim:
+        raise InputError(f"{name} must have {ndim} dimension(s), not {array.ndim}.")
+    if array.size and not np.issubdtype(array.dtype, np.integer):
+        whole = np.issubdtype(array.dtype, np.floating) and bool(np.all(array == np.floor(array)))
+        if not whole or bool(np.any(np.abs(array) >= 2.0**53)):  # also refuses NaN and infinities
+            raise InputError(f"{name} must hold whole numbers.")
+    if array.size and (array.min() < 0 or array.max() >= 2**62):
+        raise InputError(f"{name} must hold counts from 0 up, none negative.")
+    array = array.astype(np.int64)
+    array.flags.writeable = False
+    return array
+
+
+def per_target(values: ArrayLike, name: str, targets: int) -> Ints:
+    """One count for each target; a single number stands for all of them."""
+    array = np.asarray(values)
+    if array.shape not in ((), (1,), (targets,)):
+        raise InputError(f"{name} must be one number or one for each of the {targets} targets.")
+    return whole_numbers(np.broadcast_to(array, (targets,)), name, 1)
