@@ -113,9 +113,7 @@ def _certified(result: Result, part: str, spot: int) -> Certificates:
         samples=result.facts["samples"],
         ones=result.arrays[f"{part}-ones"],
     )
-    certs = certify(votes, alpha=ALPHA)
-    assert isinstance(certs, Certificates)
-    return certs
+    return certify(votes, alpha=ALPHA)
 
 
 def gains(rows: Sequence[Row]) -> npt.NDArray[np.float64]:
