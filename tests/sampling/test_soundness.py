@@ -156,3 +156,40 @@ def test_a_module_told_the_batch_may_normalise_by_graph(data):
     norming = engine(Norming(), AllPairs([data]))
     norming.count(0, 60)
     assert norming.classifier.batched
+
+
+class Collecting(Node):
+    """Harmless today, but nobody can know: what it keeps could be read at any time."""
+
+    def __init__(self, kept):
+        super().__init__()
+        self.kept = kept
+
+    def forward(self, x, edge_index):
+        if isinstance(self.kept, int):
+            self.kept += 1
+        elif isinstance(self.kept, dict):
+            self.kept.setdefault(edge_index.shape, 1)
+        else:
+            self.kept.append(edge_index.shape[1])
+        return super().forward(x, edge_index)
+
+
+@pytest.mark.parametrize("kept", [0, {}, []])
+def test_settings_that_change_with_every_question_are_refused_by_name(data, kept):
+    with pytest.raises(UnsoundModel, match="changes its own kept"):
+        engine(Collecting(kept), Row(data, [0]))
+
+
+class Looking(Node):
+    last = None
+
+    def forward(self, x, edge_index):
+        self.last = super().forward(x, edge_index)
+        return self.last
+
+
+def test_a_tensor_kept_to_be_looked_at_is_allowed(data):
+    assert np.array_equal(
+        engine(Looking(), Row(data, [0])).count(0, 9), engine(Node(), Row(data, [0])).count(0, 9)
+    )

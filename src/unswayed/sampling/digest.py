@@ -31,6 +31,7 @@ INTERNAL = frozenset(vars(nn.Module())) | {
 }  # among them `training`, which a poll sets and restores
 HOOKS = ("_forward_pre_hooks", "_forward_hooks")
 LENIENT = "if possible, "  # what a library keeps to itself, and descriptors of a class whose source is hashed anyway
+NO_SETTING = (Tensor, nn.Module, type(None))
 
 Parts = list[tuple[str, Any]]
 
@@ -54,6 +55,16 @@ def describe_model(model: Any) -> dict[str, str]:
     except RecursionError as error:
         raise UnsoundModel("The classifier's settings are nested too deeply to be hashed.") from error
     return {"name": _name(model), "sha256": content, "covers": covers}
+
+
+def settings_of(model: nn.Module) -> dict[str, bytes]:
+    """Digests of what every module holds beside tensors and functions, by name."""
+    return {
+        f"{place}.{name}".lstrip("."): _Fingerprint()._part(LENIENT, value, name)
+        for place, module in model.named_modules()
+        for name, value in vars(module).items()
+        if name not in INTERNAL and not isinstance(value, NO_SETTING) and not callable(value)
+    }
 
 
 def _name(thing: Any) -> str:

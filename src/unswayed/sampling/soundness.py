@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from unswayed.errors import UnsoundModel
 from unswayed.sampling.classifier import GIVEN, Classifier, parameters_of
+from unswayed.sampling.digest import settings_of
 from unswayed.sampling.inputs import Graph
 
 HARMLESS = (*GIVEN, "ptr", "batch_size", "num_sampled_nodes_per_hop", "num_sampled_edges_per_hop")
@@ -78,7 +79,7 @@ def differs(one: Tensor, other: Tensor) -> bool:
 
 def check_repeatable(classifier: Classifier, ask: Callable[[Classifier, int], Tensor]) -> Tensor:
     """The answer to noisy input 0, refused if it changes when asked again or with what was asked in between."""
-    fresh = _copy_of(classifier)
+    fresh, before = _copy_of(classifier), _settings(classifier)
     first = ask(classifier, 0)
     if differs(first, ask(classifier, 0)):
         raise UnsoundModel(
@@ -90,7 +91,16 @@ def check_repeatable(classifier: Classifier, ask: Callable[[Classifier, int], Te
         raise UnsoundModel(
             "The classifier's answer depends on what it was asked before (a cache or other state); remove it."
         )
+    if changed := [name for name, value in _settings(classifier).items() if before.get(name) != value]:
+        raise UnsoundModel(
+            f"The classifier changes its own {changed[0]} when it is asked, so its answers may depend on how often, or what, it "
+            "was asked before; remove that (a tensor kept to be looked at is allowed)."
+        )
     return first
+
+
+def _settings(classifier: Classifier) -> dict[str, bytes]:
+    return settings_of(classifier.model) if isinstance(classifier.model, nn.Module) else {}
 
 
 def _copy_of(classifier: Classifier) -> Classifier | None:
