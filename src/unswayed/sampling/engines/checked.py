@@ -136,18 +136,19 @@ class Checked(Counting):
         if size > 1 and self.classifier.batched and cost > self.trusted:
             asked = unlike(self.question.threat)
             groups = groups_of(self.question, asked)
-            for group in groups:
+            for number, group in enumerate(groups):
                 if self.classifier.batched:
-                    self._try_batch(group, cost, drawn, len(groups))
+                    self._try_batch(group, cost, drawn, number, len(groups))
             self.trusted = cost
         return size if self.classifier.batched else 1
 
-    def _try_batch(self, group: tuple[int, ...], cost: float, drawn: int, tried: int) -> None:
+    def _try_batch(self, group: tuple[int, ...], cost: float, drawn: int, number: int, tried: int) -> None:
+        """Try a batch of graphs that no other group is tried on: what one batch hides by chance, all hardly do."""
         layout, nodes = self._place(group)
         size = max(2, min(drawn, round(cost / layout.size(self.question))))
-        which = shown(size, tried)
-        edges = layout.trial(self.question.noise, 0, size)
-        alone = [self._try_alone(layout, nodes, i) for i in which]
+        which, first = shown(size, tried), 2 * size * number
+        edges = layout.trial(self.question.noise, first, first + size)
+        alone = [self._try_alone(layout, nodes, first + i) for i in which]
         try_batch(
             self.classifier,
             alone,
