@@ -43,6 +43,7 @@ FIXED = {
     "poll",
     "prospect",
     "prove",
+    "receptive_fields",
     "theory",
     "write_report",
 }

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from unswayed.report.plots import plot_accuracy
     from unswayed.runners.ray import RayRunner
     from unswayed.runners.serial import SerialRunner
+    from unswayed.sampling.fields import receptive_fields
     from unswayed.sampling.inject import Inject
     from unswayed.sampling.threat import AllPairs, Bits, Pairs, Row
     from unswayed.sampling.until import Budget, Target, UntilSize
@@ -76,6 +77,7 @@ _HOMES = {
     "poll": "unswayed.polling",
     "prospect": "unswayed.ballots.prospects",
     "prove": "unswayed.proving",
+    "receptive_fields": "unswayed.sampling.fields",
     "theory": "unswayed.theory",
     "write_report": "unswayed.report.html",
 }
@@ -116,6 +118,7 @@ __all__ = [
     "poll",
     "prospect",
     "prove",
+    "receptive_fields",
     "theory",
     "write_report",
 ]

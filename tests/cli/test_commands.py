@@ -375,3 +375,20 @@ def test_a_damaged_dataset_is_listed_beside_the_others(call, here, monkeypatch):
     assert list(rows) == list(catalog.NAMES)
     assert "sha256" in rows["mutag"]["problem"]
     assert "sha256" in call("data", "list")[1]
+
+
+def test_one_attacker_and_many_targets(call_json, call, own):
+    found = call_json(
+        "certify", *own, "--threat", "all-pairs", "--family", "--shared", "25", "--report", "r.html"
+    )
+    assert found["shared"]["budget"] == 25
+    assert found["shared"]["at_most"] == sum(0 <= row["size"] < 25 for row in found["targets"])
+    assert "25 changes in total can flip at most" in found["shared"]["sentence"]
+    with open("r.html", encoding="utf-8") as page:
+        assert "25 changes in total can flip at most" in page.read()
+    refused = call_json("certify", *own, "--shared", "25")
+    assert refused["shared"]["at_most"] is None
+    assert "family=True" in refused["shared"]["sentence"]
+    assert call_json("certify", *own)["shared"] is None
+    _, out, _ = call("certify", *own, "--family", "--shared", "3")
+    assert "covers that row alone" in " ".join(out.split())

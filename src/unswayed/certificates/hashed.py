@@ -167,7 +167,7 @@ class HashedProofs(Certified):
         ordered = -np.sort(-self.counts, axis=1)
         return (ordered[:, 0] - ordered[:, 1]).astype(np.float64)
 
-    def shared(self, budget: int) -> int:
-        """At most how many certified targets one attacker with this many changes in total can flip: those it can reach at all."""
-        budget = check_count(budget, "budget")
-        return int(np.sum((self.size < budget) & ~self.abstained))
+    @property
+    def reach(self) -> str:
+        """A changed edge moves one group, and with it every target's vote."""
+        return "anywhere"

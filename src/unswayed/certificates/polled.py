@@ -9,7 +9,8 @@ import numpy as np
 from unswayed.certificates.about import IntArray
 from unswayed.certificates.levels import confidence_in_words, most_wrong
 from unswayed.certificates.protocol import About, Bar, Certified, Column, Explanation
-from unswayed.errors import InputError
+from unswayed.certificates.shared import reach_of_votes
+from unswayed.errors import InputError, Unsupported
 from unswayed.theory.bounds import METHODS, check_level
 from unswayed.theory.noise import Noise
 from unswayed.votes import Votes
@@ -123,6 +124,28 @@ class Polled(Certified):
         if self.family and self.spent < 1:
             return 0
         return most_wrong(self.spent, self.together, len(self))
+
+    @property
+    def reach(self) -> str:
+        """The threat decides; and the certificates must hold together."""
+        self._check_family()
+        return reach_of_votes(self.about)
+
+    def check_fields(self, change: str) -> None:
+        """A deletion matters only to those who could see the edge, if neither noise nor attacker adds any."""
+        self._check_family()
+        whole = self.about.threat.get("kind") == "all-pairs" and self.about.words.unit == "node"
+        if not (whole and change == "deletes" and getattr(self.noise, "p_add", 1) == 0):
+            raise Unsupported(
+                "Fields count for deletions of any edge under noise that adds nothing: AllPairs(data, nodes), AddDelete(p_add=0, …) "
+                'and change="deletes".'
+            )
+
+    def _check_family(self) -> None:
+        if not self.family or self.spent >= 1:
+            raise Unsupported(
+                "Each certificate holds with its own confidence, not all together; certify with family=True."
+            )
 
     def overall(self) -> str:
         """With `family` all hold at once; else most of them do."""

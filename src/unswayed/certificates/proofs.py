@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unswayed.certificates.protocol import About, Bar, Certified, Column, Explanation, check_change
+from unswayed.errors import Unsupported
 from unswayed.theory import records
 from unswayed.theory.records import Record
 
@@ -98,6 +99,17 @@ class Proofs(Certified):
     def lead(self) -> FloatArray:
         """The margin over the runner-up."""
         return self.margin
+
+    @property
+    def reach(self) -> str:
+        """By what an answer reads."""
+        known = {"own row": "rows", "separate": "apart", "fakes": "anywhere"}
+        if self.reads not in known:
+            raise Unsupported(
+                "These answers also read the voters' own neighbours, which another target's changes may reach; use voters that are "
+                "features or a snapshot."
+            )
+        return known[self.reads]
 
     def grounds(self, position: int) -> str:
         """The margin, and what one more change does."""

@@ -5,7 +5,7 @@ and plots ask nothing but what stands here.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -24,6 +24,8 @@ from unswayed.certificates.about import (
     rebuild,
 )
 from unswayed.certificates.levels import confidence_in_words, most_wrong
+from unswayed.certificates.shared import flipped
+from unswayed.certificates.shared import in_words as shared_in_words
 from unswayed.errors import InputError, Unsupported
 
 if TYPE_CHECKING:
@@ -164,9 +166,28 @@ class Certified(ABC):
         """Orders targets of equal size, the weakest first."""
         return np.zeros(len(self))
 
-    def shared(self, budget: int) -> int:
-        """At most how many targets one attacker with this many changes in total can flip; or refused, with the reason."""
+    @property
+    def reach(self) -> str:
+        """For whom one change counts: "anywhere" (every target), "apart" (one), "rows" (the ends of an edge); or refused."""
         raise Unsupported(f"{type(self).__name__} say nothing about one attacker and many targets.")
+
+    def check_fields(self, change: str) -> None:
+        """Refuse to count changes by what each target can see, unless it can be said what that is."""
+        raise Unsupported(f"{type(self).__name__} do not know what each target can see.")
+
+    def shared(
+        self, budget: int, *, change: str = "any", fields: "Sequence[npt.ArrayLike] | None" = None
+    ) -> int:
+        """At most how many certified targets one attacker with this many changes in total can flip; or refused, with the reason.
+
+        `change` confines the attacker to additions or deletions. `fields` says which edges each target can see
+        (`receptive_fields`): for deletions under noise that adds nothing, fewer targets are then within reach.
+        """
+        return flipped(self, budget, change, fields)
+
+    def shared_in_words(self, budget: int, *, change: str = "any", fields: Any = None) -> str:
+        """The same as a sentence, or why it cannot be said."""
+        return shared_in_words(self, budget, change, fields)
 
     # what is kept in a file: by default the fields, arrays as arrays and the rest as JSON
 

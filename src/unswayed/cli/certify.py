@@ -1,5 +1,6 @@
 """`unswayed certify`: from a graph and a model to certificates, in one command."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,13 +83,14 @@ def certify(
     address: opt.Address = None,
     batch_size: opt.BatchSize = None,
     floor: opt.Floor = True,
+    shared: opt.Shared = None,
     report: opt.Report = None,
     as_json: opt.Json = False,
 ) -> None:
     """Prove, for each node or graph, how many edges an attacker must change before the answer could change."""
     words = words_of(locals())
     certs, record = certify_words(words, want=want_size, store=store)
-    present(record, certs, report=report, as_json=as_json)
+    present(record, certs, report=report, as_json=as_json, shared=shared)
 
 
 def certify_words(
@@ -179,31 +181,54 @@ def command_of(words: dict[str, Any], plan: "Plan", command: str = "certify", *m
     return command_line(command, [*pairs, *more])
 
 
-def present(record: "Record", certs: "Certified", *, report: Path | None, as_json: bool) -> None:
+def present(
+    record: "Record", certs: "Certified", *, report: Path | None, as_json: bool, shared: int | None = None
+) -> None:
     """Print what was proven, to people or to machines, and write the report where one is wanted."""
     from unswayed.report.terminal import print_summary
 
     summary = record.summarise(certs)
     if report is not None:
-        save_report(record, certs, report)
+        save_report(record, certs, report, shared)
     if as_json:
-        emit(document(record, certs, report))
+        emit(document(record, certs, report, shared))
         return
     place = console()
     print_summary(summary, place)
+    if shared is not None:
+        place.print(certs.shared_in_words(shared), soft_wrap=True, markup=False)
     if report is not None:
         place.print(f"The report is in {report}.", soft_wrap=True, markup=False)
 
 
-def save_report(record: "Record", certs: "Certified", path: Path) -> None:
+def save_report(record: "Record", certs: "Certified", path: Path, shared: int | None = None) -> None:
     """Write the HTML report of a recorded run."""
     from unswayed.files import write_atomically
     from unswayed.report.html import render
 
-    write_atomically(path, render(record.summarise(certs), record.graph).encode())
+    summary = record.summarise(certs)
+    if shared is not None:
+        told = {"One attacker, many targets": summary.certs.shared_in_words(shared)}
+        summary = replace(summary, settings={**summary.settings, **told})
+    write_atomically(path, render(summary, record.graph).encode())
 
 
-def document(record: "Record", certs: "Certified", report: Path | None) -> dict[str, Any]:
+def one_attacker(certs: "Certified", budget: int | None) -> dict[str, Any] | None:
+    """What a total budget can do, JSON-ready; `at_most` is None where that cannot be said."""
+    from unswayed.errors import Unsupported
+
+    if budget is None:
+        return None
+    try:
+        most: int | None = certs.shared(budget)
+    except Unsupported:
+        most = None
+    return {"budget": budget, "at_most": most, "sentence": certs.shared_in_words(budget)}
+
+
+def document(
+    record: "Record", certs: "Certified", report: Path | None, shared: int | None = None
+) -> dict[str, Any]:
     """The whole result, JSON-ready: what the certificates say of themselves, and what the run knows besides."""
     summary = record.summarise(certs)
     told = summary.certs.to_json()
@@ -221,6 +246,7 @@ def document(record: "Record", certs: "Certified", report: Path | None) -> dict[
         f"{named}_adds": _curve(summary, "adds"),
         f"{named}_deletes": _curve(summary, "deletes"),
         "targets": rows,
+        "shared": one_attacker(certs, shared),
         "report": None if report is None else str(report),
     }
 

@@ -208,6 +208,14 @@ Top = Annotated[
         rich_help_panel=NOISE,
     ),
 ]
+Shared = Annotated[
+    int | None,
+    typer.Option(
+        "--shared",
+        help="Also say how many targets one attacker with so many changes in total could flip (needs --family).",
+        rich_help_panel=NOISE,
+    ),
+]
 Seed = Annotated[int, typer.Option(help="Seed of split, training and noise.", rich_help_panel=COMPUTE)]
 Store = Annotated[
     Path | None,

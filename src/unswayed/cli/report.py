@@ -51,6 +51,7 @@ def report(
     family: Annotated[
         bool, typer.Option("--family", help="One confidence for all targets together.")
     ] = False,
+    shared: opt.Shared = None,
     as_json: opt.Json = False,
 ) -> None:
     """Write the report of a stored run: one HTML file that needs nothing else."""
@@ -65,9 +66,9 @@ def report(
     }
     record = _relevelled(record, level, found)
     certs = record.certify(found)
-    save_report(record, certs, out)
+    save_report(record, certs, out, shared)
     if as_json:
-        emit(document(record, certs, out))
+        emit(document(record, certs, out, shared))
     else:
         console().print(f"The report of {store} is in {out}.", soft_wrap=True, markup=False)
 

@@ -1,0 +1,72 @@
+"""One attacker, many targets: at most how many a total budget can flip, wherever that can be said at all.
+
+A family says for whom a change counts: "anywhere" (it may count for every target), "apart" (for one target only), "rows" (for
+the two ends of an edge), or it refuses with the reason.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unswayed.errors import InputError, Unsupported
+from unswayed.theory.shared import flipped_anywhere, flipped_apart, flipped_rows, flipped_within
+
+if TYPE_CHECKING:
+    from unswayed.certificates.about import About
+    from unswayed.certificates.protocol import Certified
+
+BOUNDS: dict[str, Callable[[npt.ArrayLike, int], int]] = {
+    "anywhere": flipped_anywhere,
+    "apart": flipped_apart,
+    "rows": flipped_rows,
+}
+
+
+def flipped(
+    certs: "Certified", budget: int, change: str = "any", fields: Sequence[npt.ArrayLike] | None = None
+) -> int:
+    """At most how many of the certified targets an attacker with so many changes of this kind in total can flip."""
+    sure = ~certs.abstained
+    sizes = certs.sizes(change)[sure]
+    if fields is not None:
+        certs.check_fields(change)
+        if len(fields) != len(certs):
+            raise InputError(f"There are {len(certs)} targets but {len(fields)} fields.")
+        seen = [np.asarray(fields[i], np.int64) for i in np.flatnonzero(sure).tolist()]
+        edges = 1 + max((int(field.max(initial=-1)) for field in seen), default=-1)
+        return flipped_within(sizes, seen, edges, budget)
+    reach = certs.reach
+    if reach == "rows" and len(np.unique(certs.targets)) < len(certs):
+        raise Unsupported("A node is named twice, and one change would count for both; name each node once.")
+    return BOUNDS[reach](sizes, budget)
+
+
+def reach_of_votes(about: "About") -> str:
+    """For whom a change counts where any model was asked: the threat decides."""
+    kind = about.threat.get("kind")
+    if kind == "bits" or (kind in ("all-pairs", "pairs") and about.words.unit == "graph"):
+        return "apart"
+    if kind in ("all-pairs", "pairs", "inject"):
+        return "anywhere"
+    if kind == "row":
+        raise Unsupported(
+            "A certificate of a row covers that row alone, and another target's row may reach the answer of a model with two layers: "
+            "certify against AllPairs, or prove a ballot network whose voters are features."
+        )
+    raise Unsupported(
+        "Nothing is known of the threat, so it cannot be said which targets one change counts for."
+    )
+
+
+def in_words(certs: "Certified", budget: int, change: str = "any", fields: Any = None) -> str:
+    """What one attacker with a total budget can do, in a sentence or two; or why that cannot be said."""
+    try:
+        most = flipped(certs, budget, change, fields)
+    except Unsupported as reason:
+        return f"How many {certs.unit}s one attacker with {budget:,} changes in total can flip cannot be said: {reason}"
+    sure, silent = int((~certs.abstained).sum()), int(certs.abstained.sum())
+    kind = {"any": "changes", "adds": "additions", "deletes": "deletions"}[change]
+    rest = f" About the {silent:,} that abstained nothing is promised." if silent else ""
+    return f"One attacker with {budget:,} {kind} in total can flip at most {most:,} of the {sure:,} {certs.unit}s with a guarantee.{rest}"

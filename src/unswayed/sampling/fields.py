@@ -1,0 +1,35 @@
+"""Receptive fields: which edges the answer for a node can depend on, where noise and attacker only delete."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy.sparse import coo_array
+
+from unswayed.errors import InputError
+from unswayed.sampling.inputs import read_graph
+from unswayed.sampling.threat import read_nodes
+
+
+def receptive_fields(
+    data: Any, nodes: Any, layers: int, *, degrees: bool = False
+) -> list[npt.NDArray[np.int64]]:
+    """For each node the edges, by number, that a network of so many rounds of message passing can see from it.
+
+    These are the edges with an end within `layers` − 1 hops; within `layers` hops with `degrees=True`, for layers that
+    divide by the degrees of both ends (GCN). A network with global parts (pooling, a virtual node, graph norm) sees every edge.
+    """
+    if isinstance(layers, bool) or not isinstance(layers, int) or layers < 1:
+        raise InputError(f"layers must be a whole number from 1 up, not {layers!r}.")
+    graph = read_graph(data)
+    chosen, n = read_nodes(nodes, graph.num_nodes), graph.num_nodes
+    first, second = (end.numpy() for end in graph.pairs)
+    ends = np.concatenate([first, second]), np.concatenate([second, first])
+    joins = coo_array((np.ones(len(ends[0]), dtype=bool), ends), shape=(n, n)).tocsr()
+    near = torch.zeros((len(chosen), n), dtype=torch.bool)
+    near[torch.arange(len(chosen)), chosen] = True
+    reached = near.numpy()
+    for _ in range(layers if degrees else layers - 1):
+        reached = reached | np.asarray((joins @ reached.T).T, dtype=bool)
+    return [np.flatnonzero(row[first] | row[second]) for row in reached]
