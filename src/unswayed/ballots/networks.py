@@ -14,6 +14,7 @@ from unswayed.errors import InputError
 from unswayed.sampling.inputs import read_graph
 
 SHARPNESS = 16
+DROPOUT = 0.5  # of hidden channels, in training
 
 
 class LabelBallots(BallotModel):
@@ -174,7 +175,7 @@ def _speaker(wide: int, hidden: int, classes: int) -> nn.Module:
     """Two layers on features; without features, the same numbers for every node."""
     if not wide:
         return _Constant(classes)
-    return nn.Sequential(nn.Linear(wide, hidden), nn.ReLU(), nn.Linear(hidden, classes))
+    return nn.Sequential(nn.Linear(wide, hidden), nn.ReLU(), nn.Dropout(DROPOUT), nn.Linear(hidden, classes))
 
 
 class _Constant(nn.Module):

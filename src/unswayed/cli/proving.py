@@ -231,9 +231,16 @@ def make_model(plan: ProvePlan) -> Any:
 def _trained(plan: ProvePlan, progress: Any) -> Any:
     if plan.dataset.task == "graph":
         return _trained_on_graphs(plan, progress)
-    from unswayed.models.training.ballots import BallotSettings, fit_ballots  # type: ignore[import-not-found]
+    from unswayed.models.training.ballots import BallotSettings, fit_ballots
 
-    asked = {"attack_size": plan.attack_size, "voters": plan.voters}
+    strangers = bool(
+        torch.isin(plan.targets.ids, plan.split.test).all()
+    )  # what is presumed holds no link of theirs
+    asked: dict[str, Any] = {
+        "attack_size": plan.attack_size,
+        "voters": plan.voters,
+        "presume": strangers,
+    }
     settings = BallotSettings(**{name: value for name, value in asked.items() if value is not None})
     return fit_ballots(
         plan.dataset, plan.split, protocol=plan.protocol, seed=plan.seed, device=plan.device, settings=settings,

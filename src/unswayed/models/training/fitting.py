@@ -59,8 +59,17 @@ def fit(
     features and their edges are absent from all training. Early stopping looks at validation targets only; a graph network
     under `noise` (five small GINs) never stops early and learns the validation graphs' labels too. `progress` is called
     with (step, steps, message). Equal seeds give equal weights, bit for bit on the same kind of machine.
-    `teacher` gives the soft labels of every visible node where they are already known.
+    `teacher` gives the soft labels of every visible node where they are already known. The model "ballots" is a
+    `BallotNetwork` trained against the worst changes of a row and frozen on the whole graph, ready for `prove`; it knows no
+    recipes.
     """
+    if model_name == "ballots" and dataset.task == "node":
+        from unswayed.models.training.ballots import fit_ballots
+
+        return fit_ballots(
+            dataset, split, protocol=protocol, seed=seed, device=device, settings=settings, teacher=teacher,
+            progress=progress,
+        )  # fmt: skip
     if recipe not in RECIPES:
         raise InputError(f"recipe must be one of {', '.join(RECIPES)}, not {recipe!r}.")
     if recipe != "clean" and noise is None:

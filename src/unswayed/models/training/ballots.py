@@ -1,0 +1,307 @@
+"""Certified training of ballot networks: they learn to be right, and to stay right after the worst changes of a row.
+
+Training starts from label ballots, which need none. In each step half of the known labels are hidden, and the nodes that
+bear them are what is learnt from, so that no label echoes back to its own node. Untrained label ballots, and the network
+with its ballots off (a model that ignores edges), are always among what the validation nodes choose from.
+"""
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch_geometric.data import Data
+
+from unswayed.ballots.links import Links
+from unswayed.ballots.networks import BallotNetwork, LabelBallots
+from unswayed.datasets import Dataset, Split
+from unswayed.errors import InputError
+from unswayed.models.training.classroom import (
+    Classroom,
+    known_labels,
+    plain_panels,
+    presumed_labels,
+    presuming_panels,
+    without,
+)
+from unswayed.models.training.clean import CleanSettings, fit_clean
+from unswayed.models.training.keeping import Best, Progress, ThinDropout, seeded
+from unswayed.models.training.teacher import soft_labels
+from unswayed.models.training.view import View, view
+from unswayed.models.training.worst import Rows, margins, worst_harm
+
+CHANGES = ("any", "adds")
+# own scores learn as the structure-free floors do, so that the network with its ballots off is one of them
+OWN_LABELS = CleanSettings()
+OWN_DISTILLED = CleanSettings(steps=300, weight_decay=0.0)
+
+
+@dataclass(frozen=True)
+class BallotSettings:
+    """What the network is to withstand, and how it learns it. Chosen on validation nodes of amherst41, PolBlogs and Photo."""
+
+    attack_size: int = 5  # changes of a row that the worst-case loss allows for
+    change: str = "any"  # which ones: any, or additions alone
+    voters: str = "two-hop"
+    taus: tuple[float, ...] = (2.0, 10.0, 50.0)  # how much a node's own word weighs; each is tried
+    hidden: int = 64
+    steps: int = 300
+    warm_up: int = (
+        50  # steps before the worst case counts, and over which it comes in: at once, a network collapses
+    )
+    worst_weight: float = 0.5
+    sharpness: float = 6.0  # logits are margins per link times this
+    lr: float = 0.01
+    weight_decay: float = 5e-5
+    input_dropout: float = 0.5
+    batch: int = 1024
+    check_every: int = 20
+    balanced: bool = False  # every class weighs the same, however rare
+    distil: bool = True  # own scores may learn a teacher's answers
+    presume: bool = (
+        True  # voters may say presumed labels of nodes that are not to be proved, where that helps
+    )
+
+    def __post_init__(self) -> None:
+        if self.change not in CHANGES:
+            raise InputError(f"change must be one of {', '.join(CHANGES)}, not {self.change!r}.")
+        if (
+            isinstance(self.attack_size, bool)
+            or not isinstance(self.attack_size, int)
+            or self.attack_size < 1
+        ):
+            raise InputError(
+                f"The attack size to train against must be a whole number from 1 up, not {self.attack_size!r}."
+            )
+
+    @property
+    def judged_at(self) -> tuple[int, ...]:
+        """The sizes at which validation nodes judge: without attack, the size trained against (it counts twice), twice that."""
+        return 0, self.attack_size, self.attack_size, 2 * self.attack_size
+
+    def worst_share(self, step: int) -> float:
+        """How much of the loss the worst case is in this step."""
+        return self.worst_weight * min(max(step - self.warm_up, 0) / max(self.warm_up, 1), 1.0)
+
+
+def fit_ballots(
+    dataset: Dataset,
+    split: Split,
+    *,
+    protocol: str = "transductive",
+    seed: int = 0,
+    device: str = "cpu",
+    settings: BallotSettings | None = None,
+    teacher: Tensor | None = None,
+    progress: Progress | None = None,
+) -> BallotNetwork:
+    """The network that proved the most on validation nodes, frozen on the whole graph with all labels but the test nodes'.
+
+    Under the inductive protocol test nodes, their features and their edges are absent from all training and choosing; they
+    are there when the network is frozen, where nothing is learnt any more. Where it helped, voters also say presumed labels,
+    made on the graph without any link of a test node; then only test nodes can be proved.
+    """
+    chosen = settings or BallotSettings()
+    seen = view(dataset, split, protocol).to(device)
+    plain = _classroom(dataset, seen, chosen)
+    room = _presuming(dataset, split, plain) if chosen.presume and chosen.voters == "two-hop" else plain
+    teach = _Teaching(dataset, room, chosen, seed, device)
+    best = _best_of_all(teach, teach.own_scores(protocol, teacher), progress)
+    network = teach.network(best.pop("tau").item())
+    network.load_state_dict(best)
+    known, shaped = known_labels(dataset.labels, torch.cat([split.train, split.val])), None
+    if room is not plain:
+        trusted = without(Links.of(dataset.graph), split.test)
+        known = presumed_labels(known, trusted, room.classes)
+        shaped = torch.bincount(trusted.target, minlength=trusted.nodes) > 0
+    return network.cpu().freeze(dataset.graph, known=known).keep(seen=shaped).to(device)
+
+
+def _classroom(dataset: Dataset, seen: View, settings: BallotSettings) -> Classroom:
+    """Validation nodes judge; without features nothing can be learnt by heart, so that training nodes judge as well."""
+    y, classes = seen.data.y, dataset.num_classes
+    labelled = torch.cat([seen.val, seen.train])
+    weights = torch.ones(classes, device=y.device)
+    if settings.balanced:
+        count = torch.bincount(y[labelled], minlength=classes).clamp(min=1)
+        weights = len(labelled) / (classes * count.float())
+    panels = plain_panels(y, labelled, seen.val if dataset.num_features else labelled)
+    return Classroom(seen, panels, settings.judged_at, settings.change, weights)
+
+
+def _presuming(dataset: Dataset, split: Split, plain: Classroom) -> Classroom:
+    """The room in which voters say presumed labels too, if untrained label ballots prove more there; else the plain one."""
+    seen, number = plain.seen, torch.full((len(dataset.labels),), -1)
+    number[seen.kept.cpu()] = torch.arange(len(seen.kept))
+    tested = number[split.test]
+    trusted = without(plain.links.to("cpu"), tested[tested >= 0])
+    labelled = torch.cat([seen.val, seen.train]).cpu()
+    panels = presuming_panels(
+        seen.data.y.cpu(), labelled, plain.panels[0].judges.cpu(), trusted, plain.classes
+    )
+    room, untrained = replace(plain, panels=panels), LabelBallots(plain.classes)
+    return room if room.judge(untrained) > plain.judge(untrained) else plain
+
+
+def _best_of_all(
+    teach: "_Teaching", own: dict[str, Tensor] | None, progress: Progress | None
+) -> dict[str, Tensor]:
+    """The weights, and `tau`, that judged best over everything that was tried."""
+    settings, best, done = teach.settings, Best(), 0
+    for tau in settings.taus:
+        candidate = teach.network(tau)
+        if own is not None:
+            candidate.own.load_state_dict(own)
+        with seeded(teach.seed, teach.device):
+            for step in teach.learning(candidate, best):
+                done += 1
+                if progress is not None and step % settings.check_every == 0:
+                    progress(done, len(settings.taus) * settings.steps, f"validation {best.score:.3f}")
+    assert best.weights is not None
+    return best.weights
+
+
+@dataclass(frozen=True, eq=False)
+class _Teaching:
+    """Everything that stays the same while candidates are trained."""
+
+    dataset: Dataset
+    room: Classroom
+    settings: BallotSettings
+    seed: int
+    device: str
+
+    def network(self, tau: float) -> BallotNetwork:
+        """An untrained network; the seed decides its weights."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            network = BallotNetwork(
+                self.dataset.num_features,
+                self.room.classes,
+                hidden=self.settings.hidden,
+                voters=self.settings.voters,
+                tau=tau,
+            )
+        return network.to(self.device)
+
+    def own_scores(self, protocol: str, teacher: Tensor | None) -> dict[str, Tensor] | None:
+        """Weights of own scores that learnt the labels, or a teacher's answers where that is better on validation nodes.
+
+        Test nodes are strangers in the inductive protocol, so there the teacher's answers on validation nodes are not learnt:
+        those would not be judged as strangers.
+        """
+        if not self.dataset.num_features:
+            return None
+        seen = self.room.seen
+        options = [self._taught(None, None, OWN_LABELS)]
+        if self.settings.distil:
+            soft = (
+                soft_labels(seen, self.room.classes, seed=self.seed, device=self.device)
+                if teacher is None
+                else teacher
+            )
+            pool = torch.ones(len(soft), dtype=torch.bool, device=self.device)
+            if protocol == "inductive":
+                pool[seen.val] = False
+            options.append(self._taught(soft.to(self.device), pool.nonzero()[:, 0], OWN_DISTILLED))
+        return max(options, key=lambda option: option[0])[1]
+
+    def _taught(
+        self, targets: Tensor | None, pool: Tensor | None, how: CleanSettings
+    ) -> tuple[float, dict[str, Tensor]]:
+        """Validation accuracy and weights of own scores that learnt these soft labels; None: the training nodes' own."""
+        seen, own = self.room.seen, self.network(1.0).own
+        bare = Data(x=seen.data.x, edge_index=seen.data.edge_index[:, :0], y=seen.data.y)
+        with seeded(self.seed, self.device):
+            fit_clean(_Alone(own), replace(seen, data=bare), targets, pool=pool, settings=how)
+        with torch.no_grad():
+            right = own(seen.data.x)[seen.val].argmax(dim=1) == seen.data.y[seen.val]
+        return float(right.float().mean()), own.state_dict()
+
+    def learning(self, network: BallotNetwork, best: Best) -> Iterator[int]:
+        """Train step by step, offering `best` the network untrained, with its ballots off, and after every few steps."""
+        settings, links = self.settings, self.room.links
+        scalars = [network.own_weight, network.voice_weight, network.label_weight]
+        others = [p for p in network.parameters() if all(p is not scalar for scalar in scalars)]
+        groups: list[dict[str, Any]] = [
+            {"params": others, "weight_decay": settings.weight_decay},
+            {"params": scalars},
+        ]
+        optimiser = torch.optim.Adam(groups, lr=settings.lr)
+        dropped = ThinDropout(links.x, settings.input_dropout) if links.x is not None else None
+        starts = links.starts()
+        self._offer(best, network)
+        self._offer(best, _ballots_off(network))
+        for votes in (
+            (1, 2, settings.attack_size, 2 * settings.attack_size) if not self.dataset.num_features else ()
+        ):
+            self._offer(best, self._with_default(network, votes))
+        for step in range(1, settings.steps + 1):
+            network.train()
+            optimiser.zero_grad()
+            shown = links if dropped is None else replace(links, x=dropped())
+            self._loss(network, shown, starts, step).backward()  # type: ignore[no-untyped-call]
+            optimiser.step()
+            if step % settings.check_every == 0 or step == settings.steps:
+                self._offer(best, network.eval())
+            yield step
+
+    def _with_default(self, network: BallotNetwork, votes: int) -> BallotNetwork:
+        """The network in which the most common label starts so many votes ahead, for nodes of which little is said."""
+        lead, labels = copy.deepcopy(network), self.room.known[self.room.known >= 0]
+        common = functional.one_hot(labels.bincount(minlength=self.room.classes).argmax(), self.room.classes)
+        with torch.no_grad():
+            lead.own.get_parameter("values").copy_(votes / network.tau * common)
+            lead.own_weight.fill_(1.0)
+        return lead.eval()
+
+    def _offer(self, best: Best, network: BallotNetwork) -> None:
+        score = self.room.judge(network)
+        if best.score is None or score > best.score:  # the simpler, earlier one of two equal ones
+            best.score = score
+            best.weights = {**copy.deepcopy(network.state_dict()), "tau": torch.tensor(network.tau)}
+
+    def _loss(self, network: BallotNetwork, links: Links, starts: Tensor, step: int) -> Tensor:
+        """Cross-entropy of the margins now, and of what the worst changes of the row leave of them."""
+        settings, room, train = self.settings, self.room, self.room.seen.train
+        learnt = train[torch.randperm(len(train), device=train.device)][: max(len(train) // 2, 1)]
+        hidden = torch.zeros(links.nodes, dtype=torch.bool, device=train.device)
+        hidden[learnt] = True
+        rows = Rows.of(starts, learnt[: settings.batch])
+        label = room.seen.data.y[rows.targets]
+        spoken = network.speak(links, room.known, hidden)
+        margin = margins(spoken, rows, label, network.tau)
+        scale = (2 + rows.degree)[:, None] / settings.sharpness  # a margin per link, whatever the degree
+        loss = functional.cross_entropy(-margin / scale, label, weight=room.weights)
+        share = settings.worst_share(step)
+        if share == 0:
+            return loss
+        harm = worst_harm(spoken, rows, label, settings.attack_size, settings.change)
+        attacked = (margin - harm) / (scale + settings.attack_size / settings.sharpness)
+        return (1 - share) * loss + share * functional.cross_entropy(-attacked, label, weight=room.weights)
+
+
+class _Alone(nn.Module):
+    """Own scores as a model of nodes that never looks at edges."""
+
+    def __init__(self, own: nn.Module) -> None:
+        super().__init__()
+        self.own = own
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        """Logits of every node."""
+        out: Tensor = self.own(x)
+        return out
+
+
+def _ballots_off(network: BallotNetwork) -> BallotNetwork:
+    """The network as a model of a node's own features: no edge can change what it says."""
+    silent = copy.deepcopy(network)
+    with torch.no_grad():
+        silent.own_weight.fill_(1.0)
+        silent.label_weight.fill_(0.0)
+        silent.voice_weight.fill_(0.0)
+    return silent.eval()

@@ -1,0 +1,126 @@
+"""The graph that a ballot network learns on, the labels its voters may say, and the nodes that judge it."""
+
+import copy
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from unswayed.ballots.links import Links
+from unswayed.ballots.models import BallotModel
+from unswayed.ballots.networks import LabelBallots
+from unswayed.models.training.view import View
+from unswayed.proving import prove
+from unswayed.sampling.threat import Row
+
+FOLDS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """Nodes that judge, and the labels that voters may say to them (−1: nobody knows).
+
+    A judge's own label never enters its own score, so that judges may speak to each other.
+    """
+
+    judges: Tensor
+    known: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Classroom:
+    """A visible graph and the panels before which a network is tried: at which sizes, which changes, how classes weigh."""
+
+    seen: View
+    panels: tuple[Panel, ...]
+    judged_at: tuple[int, ...]
+    change: str
+    weights: Tensor
+
+    @property
+    def classes(self) -> int:
+        """How many labels there are."""
+        return len(self.weights)
+
+    @cached_property
+    def links(self) -> Links:
+        """The visible graph's links, where training happens."""
+        return Links.of(copy.copy(self.seen.data).cpu()).to(self.seen.train.device)
+
+    @property
+    def known(self) -> Tensor:
+        """The labels that voters may say while the network learns."""
+        return self.panels[0].known.to(self.seen.train.device)
+
+    @cached_property
+    def threats(self) -> tuple[Row, ...]:
+        """Any change of a judge's row, for each panel; networks are tried on the CPU."""
+        data = copy.copy(self.seen.data).cpu()
+        return tuple(Row(data, panel.judges.cpu()) for panel in self.panels)
+
+    def judge(self, network: BallotModel) -> float:
+        """The weighted share of judges for which the network is proved right, averaged over the sizes that count."""
+        tried, y = copy.deepcopy(network).cpu(), self.seen.data.y.cpu()
+        proved, all_in_all = 0.0, 0.0
+        for panel, threat in zip(self.panels, self.threats, strict=True):
+            proofs = prove(tried.freeze(threat.graph, known=panel.known.cpu()), threat)
+            truth = y[threat.nodes]
+            right = torch.from_numpy(proofs.label == truth.numpy())
+            size = torch.from_numpy(proofs.sizes(self.change).copy())
+            share = torch.stack([right & (size >= k) for k in self.judged_at]).double().mean(dim=0)
+            weight = self.weights.cpu().double()[truth]
+            proved, all_in_all = proved + float((share * weight).sum()), all_in_all + float(weight.sum())
+        return proved / all_in_all
+
+
+def known_labels(y: Tensor, nodes: Tensor) -> Tensor:
+    """int64[n]: the labels of these nodes, −1 elsewhere."""
+    known = torch.full_like(y, -1)
+    known[nodes] = y[nodes]
+    return known
+
+
+def presumed_labels(known: Tensor, trusted: Links, classes: int) -> Tensor:
+    """int64[n]: known labels, and for every other node with links in the trusted graph what label ballots say of it there.
+
+    Ballots made of these are proved against changes of rows that the trusted graph holds no link of.
+    """
+    model = LabelBallots(classes).freeze(trusted, known=known)
+    with torch.no_grad():
+        score = model(None, torch.stack([trusted.voter, trusted.target]))
+    clear = score.amax(dim=1) > score.amin(dim=1)  # somebody has said something
+    return torch.where((known < 0) & clear, score.argmax(dim=1), known)
+
+
+def without(links: Links, nodes: Tensor) -> Links:
+    """The same graph without any link of these nodes."""
+    gone = torch.zeros(links.nodes, dtype=torch.bool, device=links.voter.device)
+    gone[nodes] = True
+    stays = ~gone[links.voter] & ~gone[links.target]
+    return Links(links.nodes, links.voter[stays], links.target[stays], links.x)
+
+
+def plain_panels(y: Tensor, labelled: Tensor, judges: Tensor) -> tuple[Panel, ...]:
+    """One panel: the labels of labelled nodes are known to all but their bearers."""
+    return (Panel(judges, known_labels(y, labelled)),)
+
+
+def presuming_panels(
+    y: Tensor, labelled: Tensor, judges: Tensor, trusted: Links, classes: int
+) -> tuple[Panel, ...]:
+    """Panels to which voters say presumed labels too; in what is presumed, no link and no label of a judge has a part.
+
+    All judges in one panel, or in folds where labelled nodes would otherwise be lost to the rest.
+    """
+    known, folds = known_labels(y, labelled), FOLDS if len(judges) == len(labelled) else 1
+    order = judges[torch.randperm(len(judges), generator=torch.Generator().manual_seed(len(judges)))]
+    panels = []
+    for fold in range(folds):
+        held = order[fold::folds]
+        others = known.clone()
+        others[held] = -1
+        presumed = presumed_labels(others, without(trusted, held), classes)
+        presumed[held] = known[held]
+        panels.append(Panel(held, presumed))
+    return tuple(panels)

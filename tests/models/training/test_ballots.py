@@ -1,0 +1,156 @@
+"""Certified training: what it may see, that it is repeatable, and that it is never worse than what it starts from."""
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+from torch_geometric.utils import stochastic_blockmodel_graph
+
+import unswayed as us
+from unswayed.ballots.links import Links
+from unswayed.ballots.models import Spoken
+from unswayed.ballots.networks import BallotNetwork
+from unswayed.datasets import Dataset, Split
+from unswayed.errors import InputError, UnsoundModel
+from unswayed.models.training import fit
+from unswayed.models.training.ballots import BallotSettings, fit_ballots
+from unswayed.models.training.classroom import known_labels, presumed_labels, without
+from unswayed.models.training.worst import Rows, margins, worst_harm
+
+QUICK = BallotSettings(steps=40, warm_up=10, taus=(2.0,), check_every=20, attack_size=2, distil=False)
+
+
+def blocks(features: int = 8, seed: int = 0) -> tuple[Dataset, Split]:
+    torch.manual_seed(seed)
+    y = torch.arange(120) % 3
+    order = torch.argsort(y, stable=True)
+    edges = order[stochastic_blockmodel_graph([40, 40, 40], torch.full((3, 3), 0.03) + 0.22 * torch.eye(3))]
+    x = (
+        torch.randn(120, features) + torch.nn.functional.one_hot(y, features)
+        if features
+        else torch.ones(120, 1)
+    )
+    data = Data(x=x, edge_index=edges, y=y)
+    mixed = torch.randperm(120)
+    return Dataset("blocks", "node", features, 3, data=data), Split(mixed[:36], mixed[36:48], mixed[48:])
+
+
+class TestWorst:
+    """The differentiable worst case against every attack there is."""
+
+    @pytest.mark.parametrize("change", ["any", "adds"])
+    def test_is_the_largest_harm_of_any_attack(self, change: str) -> None:
+        torch.manual_seed(3)
+        nodes, classes, size = 6, 3, 2
+        edges = torch.tensor([[0, 1, 0, 2, 3, 4], [1, 0, 2, 0, 4, 3]])
+        links = Links.of(Data(edge_index=edges, num_nodes=nodes))
+        said = torch.randn(nodes, classes)
+        spoken = Spoken(torch.randn(nodes, classes), said[links.voter], said)
+        rows, label = Rows.of(links.starts(), torch.tensor([0])), torch.tensor([1])
+        harm = worst_harm(spoken, rows, label, size, change)[0]
+        margin = margins(spoken, rows, label, 2.0)[0]
+        for rival in (0, 2):
+            least = min(self._margins(spoken, size, change, rival))
+            assert float(margin[rival] - harm[rival]) <= least + 1e-5  # never milder than the truth
+            twice = float(margin[rival] - harm[rival])
+            pessimism = float((said[1:3] - said[1:3, 1:2]).abs().max() + spoken.own[0].abs().max()) * size * 2
+            assert twice >= least - pessimism  # neighbours may be counted as newcomers too, no more than that
+
+    def _margins(self, spoken: Spoken, size: int, change: str, rival: int) -> list[float]:
+        from itertools import combinations
+
+        found, said, own = [], spoken.newcomers, spoken.own[0]
+        for attack in [c for k in range(size + 1) for c in combinations(range(1, 6), k)]:
+            if change == "adds" and set(attack) & {1, 2}:
+                continue
+            row = {1, 2} ^ set(attack)
+            score = 2.0 * own + sum((own + said[v] for v in row), start=torch.zeros(3))
+            found.append(float(score[1] - score[rival]))
+        return found
+
+
+class TestPresumed:
+    def test_nothing_of_the_held_nodes_is_in_what_is_presumed(self) -> None:
+        data, split = blocks()
+        links, held = Links.of(data.graph), split.test[:20]
+        known = known_labels(data.labels, split.train)
+        first = presumed_labels(known, without(links, held), 3)
+        rewired = torch.stack([held, held.roll(1)])
+        changed = Data(
+            edge_index=torch.cat([data.graph.edge_index, rewired, rewired.flip(0)], 1), num_nodes=120
+        )
+        second = presumed_labels(known, without(Links.of(changed), held), 3)
+        assert torch.equal(first, second)
+        assert bool((first[held] == -1).all())
+        assert int((first >= 0).sum()) > len(split.train)
+
+    def test_a_network_that_presumes_refuses_other_targets(self) -> None:
+        data, split = blocks(features=0)
+        network = fit_ballots(data, split, settings=QUICK, protocol="inductive")
+        us.prove(network, us.Row(data.graph, split.test))
+        if network.seen is not None:
+            with pytest.raises(UnsoundModel, match="links of the targets"):
+                us.prove(network, us.Row(data.graph, split.train))
+        never = fit_ballots(
+            data, split, settings=BallotSettings(steps=2, taus=(2.0,), presume=False, distil=False)
+        )
+        us.prove(never, us.Row(data.graph, split.train))
+
+
+class TestFit:
+    def test_proves_no_less_on_judges_than_untrained_ballots_and_repeats_itself(self) -> None:
+        data, split = blocks()
+        one, two = (fit("ballots", data, split, seed=1, settings=QUICK) for _ in range(2))
+        assert isinstance(one, BallotNetwork)
+        assert one.table_hash == two.table_hash
+        known = known_labels(data.labels, torch.cat([split.train, split.val]))
+        plain = us.LabelBallots(3).freeze(data.graph, known=known)
+        threat, truth = us.Row(data.graph, split.val), data.labels[split.val].numpy()
+        at = list(QUICK.judged_at)
+        trained, before = (
+            (us.prove(model, threat) for model in (one, plain)) if one.seen is None else (None, None)
+        )
+        if trained is not None:
+            assert trained.accuracy(truth, at=at).mean() >= before.accuracy(truth, at=at).mean() - 1e-9
+
+    @pytest.mark.parametrize("features", [0, 8])
+    def test_no_test_label_and_inductively_no_test_feature_or_edge_is_read(self, features: int) -> None:
+        data, split = blocks(features)
+        one = fit_ballots(data, split, protocol="inductive", settings=QUICK)
+        graph = data.graph.clone()
+        graph.y[split.test] = (graph.y[split.test] + 1) % 3
+        graph.x[split.test] = 7.0
+        kept = ~torch.isin(graph.edge_index, split.test).any(dim=0)
+        graph.edge_index = graph.edge_index[:, kept]
+        other = fit_ballots(
+            Dataset("blocks", "node", features, 3, data=graph), split, protocol="inductive", settings=QUICK
+        )
+        weights = zip(one.named_parameters(), other.named_parameters(), strict=True)
+        assert all(torch.equal(mine, theirs) for (_, mine), (_, theirs) in weights)
+        assert one.tau == other.tau
+
+    def test_far_above_the_floor_where_structure_counts(self) -> None:
+        data, split = blocks(features=0)
+        proofs = us.prove(fit_ballots(data, split, settings=QUICK), us.Row(data.graph, split.test))
+        share = proofs.accuracy(data.labels[split.test].numpy(), at=[0, 2])
+        assert share[0] > 0.8
+        assert share[1] > 0.5  # the majority is right on a third
+
+    def test_progress_reaches_its_end(self) -> None:
+        data, split = blocks()
+        told: list[tuple[int, int, str]] = []
+        fit_ballots(data, split, settings=QUICK, progress=lambda *now: told.append(now))
+        assert told[-1][:2] == (40, 40)
+        assert np.all(np.diff([done for done, _, _ in told]) > 0)
+
+    def test_rare_classes_weigh_as_much_when_balanced(self) -> None:
+        data, split = blocks()
+        network = fit_ballots(
+            data, split, settings=BallotSettings(steps=20, taus=(2.0,), balanced=True, distil=True)
+        )
+        assert network.frozen
+
+    @pytest.mark.parametrize("wrong", [{"attack_size": 0}, {"attack_size": 1.5}, {"change": "deletes"}])
+    def test_settings_refuse_what_they_cannot_do(self, wrong: dict[str, object]) -> None:
+        with pytest.raises(InputError):
+            BallotSettings(**wrong)  # type: ignore[arg-type]
