@@ -272,3 +272,13 @@ def test_fakes_are_counted_by_nodes():
     assert found.counts.tolist() == hashed.eval()(asked.x, asked.edge_index)[[0, 2]].long().tolist()
     with pytest.raises(InputError, match='by="nodes"'):
         us.prove(Hashed(Net(), 9), us.Inject(asked, [0]))
+
+
+def test_a_node_that_arrives_is_asked_in_a_graph_of_its_own():
+    asked = data(4)
+    hashed, x = Hashed(Net(), 9).eval(), torch.randn(2, FEATURES)
+    found = us.prove(hashed, us.Row.new(asked, x, [[0, 3], [5]]))
+    for i, linked in enumerate([[0, 3], [5]]):
+        edges = changed(asked.edge_index, [(v, NODES) for v in linked])
+        votes = hashed(torch.cat([asked.x, x[i : i + 1]]), edges)[NODES]
+        assert found.counts[i].tolist() == votes.tolist()

@@ -121,12 +121,11 @@ class Hashed(nn.Module):
     def prove_under(self, threat: Threat, progress: Progress | None = None) -> HashedProofs:
         """What the vote proves of every target of this threat; refused where an attack could reach several groups by one change."""
         self._check_threat(threat)
-        asked, nodes = self.asked(), getattr(threat, "nodes", None)
-        graphs = getattr(threat, "graphs", None) or [threat.graph]  # type: ignore[attr-defined]
-        first = graphs[int(np.argmax([graph.pairs.shape[1] for graph in graphs]))]
+        asked, counts = self.asked(), []
+        asks = list(questions(threat))
+        first = max((graph for graph, _ in asks), key=lambda graph: graph.pairs.shape[1])
         check_alone(asked, first, first.edge_index, next(self.parts(first.edge_index)))
-        counts = []
-        for graph in graphs:
+        for graph, nodes in asks:
             counts.append(self.votes(asked, graph, graph.edge_index, nodes, progress))
             if nodes is None and len(counts[-1]) != 1:
                 raise UnsoundModel("To classify graphs, the model must give one row for a graph.")
@@ -166,6 +165,20 @@ class Hashed(nn.Module):
         heard = Hearing(graph, edges)
         wanted = torch.arange(graph.num_nodes) if nodes is None else nodes
         return torch.cat([asked.say(*heard.around(int(node))) for node in wanted])
+
+
+def questions(threat: Any) -> Iterator[tuple[Graph, Tensor | None]]:
+    """Every graph that the model is asked about, with the nodes to be classified in it; None for the graph as a whole."""
+    if threat.kind != "row-new":
+        for graph in getattr(threat, "graphs", None) or [threat.graph]:
+            yield graph, threat.nodes
+        return
+    for target, linked in enumerate(threat.neighbours):  # each who arrives is node n of a graph of its own
+        old: Graph = threat.graph
+        links = torch.stack([linked, torch.full_like(linked, old.num_nodes)])
+        x = None if old.x is None else torch.cat([old.x, threat.x[target : target + 1]])
+        pairs = torch.cat([old.pairs, links], dim=1)  # the new ones come last in the order of entries too
+        yield Graph(old.num_nodes + 1, pairs, old.loops, x), torch.tensor([old.num_nodes])
 
 
 class Hearing:

@@ -120,7 +120,7 @@ class About:
     def ends(self, position: int, entry: int) -> tuple[int, int] | None:
         """The two nodes that an entry of this target joins; None where the threat does not say."""
         kind = self.threat.get("kind")
-        if kind == "row":
+        if kind in ("row", "row-new"):
             return int(self.targets[position]), int(entry)
         if kind != "all-pairs":
             return None

@@ -69,7 +69,8 @@ def _nodes(data: Any, targets: npt.NDArray[np.int64]) -> dict[str, Any]:
     count = int(data.num_nodes)
     sources, others = simple_edges(np.asarray(data.edge_index).reshape(2, -1), count)
     ends = np.searchsorted(sources, np.arange(count + 1))
-    first = {node: others[ends[node] : ends[node + 1]][:NEAR].tolist() for node in targets.tolist()}
+    inside = targets[targets < count].tolist()  # nodes that arrive are not in the graph
+    first = {node: others[ends[node] : ends[node + 1]][:NEAR].tolist() for node in inside}
     second = [other for around in first.values() for other in around]
     near: dict[int, list[int]] = {}
     spent = 0
