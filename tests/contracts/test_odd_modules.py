@@ -17,6 +17,7 @@ from unswayed.errors import InputError
 from unswayed.sampling.engines import choose
 from unswayed.sampling.question import Question
 from unswayed.sampling.sparse import SparseStream
+from unswayed.sampling.structures import layout_of
 from unswayed.sampling.threat import AllPairs, Pairs, Row
 from unswayed.theory.noise import AddDelete, Flip
 
@@ -164,6 +165,28 @@ def check(model, kind, data, refused, **settings):
     assert not refused, "it was answered"
     wanted, ties = one_at_a_time(question, kind, model, data)
     assert torch.all((counts - wanted).abs().sum(1) <= 2 * ties), (counts.tolist(), wanted.tolist())
+
+
+@pytest.mark.parametrize("kind", THREATS)
+def test_what_a_module_is_handed_depends_on_the_noisy_entries_alone(kind):
+    make, noise = THREATS[kind]
+    threat, random = make(graph()), torch.Generator().manual_seed(0)
+    model = ODD["data: data"]()
+    for target in range(len(TARGETS)):
+        clean = threat.clean(target)
+        for _ in range(20):
+            z = torch.rand(len(clean), generator=random) < 0.3
+            free = [
+                e
+                for e in torch.randperm(len(clean), generator=random).tolist()
+                if kind != "row" or e != TARGETS[target]
+            ]
+            attacked = threat.attacked(target, torch.tensor(free[: len(clean) // 2]))
+            before = layout_of(Question(model, threat, noise, draws="dense"), target)
+            after = layout_of(Question(model, attacked, noise, draws="dense"), 0)
+            assert not torch.equal(before.clean, after.clean)
+            lists = [layout.edges(((z ^ layout.clean)[None],) * 2) for layout in (before, after)]
+            assert torch.equal(*lists)
 
 
 def test_there_are_many_odd_modules():
