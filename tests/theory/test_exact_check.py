@@ -1,6 +1,7 @@
 """A small version of `benchmarks/exact_check.py`, which shares no code with the package's regions and limits."""
 
 import importlib.util
+import sys
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
@@ -49,3 +50,14 @@ def test_the_check_would_notice_an_unsafe_limit_and_a_size_too_large():
     level = Fraction(0.01) / 2
     verdict = check.judge(row, 0, 0.9275, 0.0725, 9, 1000, level, "strict", Flip(0.7), 20)
     assert verdict["above"] == 1
+
+
+def test_no_size_under_noise_that_only_hides_is_above_or_below_the_exact_one(monkeypatch):
+    monkeypatch.setitem(sys.modules, "exact_check", check)
+    hiding = load("exact_hiding")
+    rng, tally = np.random.default_rng(5), Counter()
+    for _ in range(40):
+        tally.update(hiding.check_group(rng, 10))
+    assert tally["above"] == tally["below"] == 0
+    assert tally["settled"] > 80
+    assert min(tally["Keep"], tally["AddDelete"], tally["Hide"]) > 20
