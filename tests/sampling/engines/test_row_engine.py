@@ -97,14 +97,15 @@ def test_a_target_that_outweighs_all_others_overflows_nothing(name: str) -> None
     asked = question(name, 1, dtype=torch.float32)
     engine, n = RowEngine(asked), asked.threat.graph.num_nodes
     drawn = Drawn(*asked.stream.flips(0, 50, n, asked.noise))
-    (attended,) = RowLogits(engine.known, engine.nodes, drawn.alike, relu=False).second.values()
+    ask = RowLogits(engine.known, engine.nodes, drawn.alike, relu=False)
+    (attended,) = ask.second.values()
     values, sender, receiver, extra = attended.layer.send(torch.randn(50, 7, 8))
     own = values, sender + 200, receiver, extra
     with torch.no_grad():
-        ours = attended(drawn, Flips.of(drawn, torch.float32), own)
+        ours = attended(drawn, Flips.of(drawn, ask.near, torch.float32), own)
         assert attended.signs is not None
         attended.signs = None
-        torch.testing.assert_close(ours, attended(drawn, Flips.of(drawn, torch.float32), own))
+        torch.testing.assert_close(ours, attended(drawn, Flips.of(drawn, ask.near, torch.float32), own))
     assert ours.isfinite().all()
 
 

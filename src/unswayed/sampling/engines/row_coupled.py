@@ -88,16 +88,14 @@ class Coupled:
         """[S, T, C]: the scaled messages of the attached nodes, added up."""
         size = max(1, room(STATES, self.z.device) // self.z.numel())
         hidden = [
-            self._hidden(
-                Flips(flips.from_zero[i : i + size], flips.from_one[i : i + size]), count[i : i + size]
-            )
+            self._hidden(flips.from_zero[i : i + size], flips.from_one[i : i + size], count[i : i + size])
             for i in range(0, len(count), size)
         ]
-        return self.two.send(torch.cat(hidden))[0]
+        there = (count > 0)[..., None]  # what rounding left of a row that lost all its entries is no message
+        return self.two.send(torch.cat(hidden) * there)[0]
 
-    def _hidden(self, flips: Flips, count: Tensor) -> Tensor:
+    def _hidden(self, common: Tensor, from_one: Tensor, count: Tensor) -> Tensor:
         """[S, T, F] before the second layer's linear map."""
-        common = flips.from_zero
         sent = torch.addcmul(self.clean_scale, common, self.scale - self.clean_scale)
         states = self.around.spread(sent.T[..., None] * self.z[:, None]).transpose(0, 1).contiguous()
         states += self.base
@@ -105,12 +103,13 @@ class Coupled:
         threshold = root[..., None] * self.z[self.nodes]
         sums = rectified_sums(states, common * self.weight, threshold)
         for t, node in enumerate(self.nodes):
-            sums[:, t] += self._correction(flips, states, threshold[:, t], node, *self.near[t])
+            sums[:, t] += self._correction(common, from_one, states, threshold[:, t], node, *self.near[t])
         return sums
 
     def _correction(
         self,
-        flips: Flips,
+        from_zero: Tensor,
+        from_one: Tensor,
         states: Tensor,
         threshold: Tensor,
         node: Tensor,
@@ -121,16 +120,14 @@ class Coupled:
     ) -> Tensor:
         """[S, F]: the true terms of the nodes within two hops of the target, less what the common part had for them."""
         here = torch.searchsorted(affected[:-1], neighbours)
-        zero, one = flips.from_zero.index_select(1, neighbours), flips.from_one.index_select(1, neighbours)
+        zero, one = from_zero.index_select(1, neighbours), from_one.index_select(1, neighbours)
         # what each neighbour sends, detached or not, instead of what the common part let it send
         change = torch.addcmul(self.clean_scale[neighbours], one, self._when_detached(neighbours))
         change = change - torch.addcmul(self.clean_scale[neighbours], zero, self._when_flipped(neighbours))
         moved = change.index_select(1, source)[..., None] * self.z[neighbours[source]]
-        target_sent = torch.addcmul(
-            self.clean_scale[node], flips.from_zero[:, node], self._when_flipped(node)
-        )
+        target_sent = torch.addcmul(self.clean_scale[node], from_zero[:, node], self._when_flipped(node))
         kept = (self.kept_base - self.base)[neighbours] - (target_sent[:, None] * self.z[node])[:, None]
-        weight = flips.from_zero.index_select(1, affected) * self.weight[affected]
+        weight = from_zero.index_select(1, affected) * self.weight[affected]
         right = weight.index_copy(1, here, (1 - one) * self.kept_weight[neighbours])
         right[:, -1] = 0
         wrong = states.index_select(1, affected) + threshold[:, None]

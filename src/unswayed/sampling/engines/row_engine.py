@@ -13,13 +13,13 @@ from unswayed.sampling.engines import philox_triton
 from unswayed.sampling.engines.attention import AttentionLayer
 from unswayed.sampling.engines.cores import Cores, cores, full_precision
 from unswayed.sampling.engines.counting import Counting
-from unswayed.sampling.engines.layers import Layer, Payload, Sent
+from unswayed.sampling.engines.layers import Layer, Sent
 from unswayed.sampling.engines.room import room, within_memory
 from unswayed.sampling.engines.row import Prepared, Replaced, own_states, row_plan
 from unswayed.sampling.engines.row_attention import Attended
 from unswayed.sampling.engines.row_coupled import Coupled, coupling
 from unswayed.sampling.engines.row_sorted import SortedSum
-from unswayed.sampling.engines.row_sums import CommonSum, Drawn, Flips, TargetSum
+from unswayed.sampling.engines.row_sums import CommonSum, Degrees, Drawn, Flips, Near, TargetSum, ordinary
 from unswayed.sampling.engines.surroundings import Surroundings
 from unswayed.sampling.question import Question
 from unswayed.sampling.threat import Row
@@ -79,6 +79,8 @@ class RowEngine(Counting):
         self.nodes = threat.nodes.to(self.device)
         self.kept: dict[tuple[tuple[int, ...], bool], RowLogits] = {}
         self.coupling = "coupled" if self._scores_are_wild() else coupling(plan)
+        if self.coupling == "relu" and not all(ordinary(sent[0]) for sent in self.known.sent.values()):
+            self.coupling = "coupled"
         with self.classifier.evaluation(), torch.no_grad():
             self.classes, self.width = self._sizes(self.nodes[:1])
 
@@ -207,14 +209,14 @@ class RowLogits:
     def __init__(self, known: Prepared, nodes: Tensor, alike: bool, relu: bool) -> None:
         self.known, self.nodes = known, nodes
         around, near = known.around, room(NEAR, nodes.device)
-        ones = torch.ones_like(around.degree)[:, None]
-        self.degree = CommonSum(around, Payload(ones), nodes, alike)
+        self.near = Near(around, nodes)
+        self.degree = Degrees(self.near, around.degree.dtype)
         self.first: dict[int, tuple[FirstSum, Tensor | None]] = {}
         self.second: dict[int, TargetSum | Attended | Coupled] = {}
         for i, sent in known.sent.items():
             layer = known.plan.steps[i].layer
             assert layer is not None
-            self.first[i] = _first_sum(layer, around, sent, nodes, alike, near)
+            self.first[i] = _first_sum(layer, around, sent, self.near, alike, near)
         seconds = [i for i in known.plan.convs if known.plan.steps[i].depth == 2]
         if relu:
             self.second = {i: Coupled(known, i, nodes) for i in seconds}
@@ -236,15 +238,15 @@ class RowLogits:
                     assert isinstance(attended, Attended)
                     attended.fill(sent)
                 else:
-                    total = self.second.setdefault(i, TargetSum(around, self.nodes, alike))
+                    total = self.second.setdefault(i, TargetSum(around, self.near))
                     assert isinstance(total, TargetSum)
-                    total.fill(begin, layer.payload(around, sent, nodes).far)
+                    total.fill(layer.payload(around, sent, nodes).far)
 
     def __call__(self, drawn: Drawn) -> Tensor:
         """[S, T, C]."""
         around, nodes = self.known.around, self.nodes
-        flips = Flips.of(drawn, around.degree.dtype)
-        count = self.degree(flips)[..., 0]
+        flips = Flips.of(drawn, self.near, around.degree.dtype)
+        count = self.degree(flips)
 
         def first(i: int, layer: Layer, targets: Sent) -> Tensor:
             total, shift = self.first[i]
@@ -262,19 +264,20 @@ class RowLogits:
 
 
 def _first_sum(
-    layer: Layer, around: Surroundings, sent: Sent, nodes: Tensor, alike: bool, size: int
+    layer: Layer, around: Surroundings, sent: Sent, near: Near, alike: bool, size: int
 ) -> tuple[FirstSum, Tensor | None]:
     """The sum of a first layer's payload, and the scale of its attention weights."""
+    nodes = near.nodes
     if not isinstance(layer, AttentionLayer):
-        return CommonSum(around, layer.payload(around, sent, nodes), nodes, alike), None
+        return CommonSum(near, layer.payload(around, sent, nodes)), None
     if SortedSum.suits(layer, sent):
         sums = SortedSum(layer, around, sent, nodes, alike)
         return sums, sums.shift
-    total, shifts = TargetSum(around, nodes, alike), []
+    total, shifts = TargetSum(around, near), []
     step = max(1, size // (around.n * sent[0][0].numel()))
     for begin in range(0, nodes.numel(), step):
         payload = layer.payload(around, sent, nodes[begin : begin + step])
-        total.fill(begin, payload.far)
+        total.fill(payload.far)
         assert payload.shift is not None
         shifts.append(payload.shift)
     return total, torch.cat(shifts)

@@ -5,6 +5,7 @@ the nodes in the order of b, a target needs the sum of e^b g over those beyond i
 others. So the sums over the stretches between the -a of all targets are enough: every node is in one of them.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -12,10 +13,11 @@ from torch import Tensor
 
 from unswayed.sampling.engines.attention import AttentionLayer
 from unswayed.sampling.engines.layers import Sent
-from unswayed.sampling.engines.row_sums import Corrections, Flips
+from unswayed.sampling.engines.row_sums import TOGETHER, Flips, ordinary
 from unswayed.sampling.engines.surroundings import Surroundings
 
-# Clean neighbours are taken out of a sum that they are part of, so none may outweigh another node by more than e^SPREAD.
+# Clean neighbours are taken out of a sum that they are part of, so none may outweigh another node by more than e^SPREAD, nor
+# have values so much larger than usual that its rounding would show.
 SPREAD = 4.0
 
 
@@ -38,6 +40,55 @@ class _Head:
         beyond = sums[1:, :width].flip(0).cumsum(0).flip(0)
         before = sums[:-1, width:].cumsum(0)
         return self.scale[0] * beyond[self.cut] + self.scale[1] * before[self.cut]
+
+
+PayloadOf = Callable[[Tensor, Tensor], Tensor]  # [E, k], from places of targets and other nodes, both [E]
+
+
+class Corrections:
+    """What corrects a sum over all flipped entries: clean neighbours count unless they flip, the target never does."""
+
+    def __init__(
+        self, around: Surroundings, nodes: Tensor, added: PayloadOf, due: PayloadOf, alike: bool
+    ) -> None:
+        """`added` says what the sum counts for a flipped entry, `due` what a clean neighbour should count for."""
+        self.alike, size = alike, TOGETHER[nodes.device.type]
+        places = torch.arange(nodes.numel(), device=nodes.device)
+        self.blocks = [self._block(around, nodes, part, added, due) for part in torch.split(places, size)]
+
+    def _block(
+        self, around: Surroundings, nodes: Tensor, part: Tensor, added: PayloadOf, due: PayloadOf
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """(columns, what a flip from zero adds there, what one from one adds, what no flip at all adds)."""
+        targets, neighbours = around.edges_of(nodes[part])
+        far, close = added(part[targets], neighbours), due(part[targets], neighbours)
+        columns, place = torch.unique(torch.cat([neighbours, nodes[part]]), return_inverse=True)
+        shape = (columns.numel(), part.numel(), far.shape[1])
+        from_zero, from_one = far.new_zeros(shape), far.new_zeros(shape)
+        here = place[: neighbours.numel()]
+        from_zero[here, targets] = -far
+        from_zero[place[neighbours.numel() :], part - part[0]] = -added(part, nodes[part])
+        from_one[here, targets] = -close
+        constant = far.new_zeros(shape[1:]).index_add_(0, targets, close)
+        if self.alike:
+            from_zero += from_one
+        return columns, from_zero.flatten(1), from_one.flatten(1), constant
+
+    def __call__(self, flips: Flips, sums: Tensor) -> Tensor:
+        """[S, T, k]: the sums over all flipped entries, corrected."""
+        parts = torch.split(sums, TOGETHER[sums.device.type], dim=1)
+        return torch.cat(
+            [part + self._corrected(flips, *block) for part, block in zip(parts, self.blocks, strict=True)],
+            dim=1,
+        )
+
+    def _corrected(
+        self, flips: Flips, columns: Tensor, from_zero: Tensor, from_one: Tensor, constant: Tensor
+    ) -> Tensor:
+        fix = flips.from_zero.index_select(1, columns) @ from_zero
+        if not self.alike:
+            fix = fix + flips.from_one.index_select(1, columns) @ from_one
+        return fix.view(-1, *constant.shape) + constant
 
 
 class SortedSum:
@@ -65,7 +116,7 @@ class SortedSum:
     @staticmethod
     def suits(layer: AttentionLayer, sent: Sent) -> bool:
         """Whether the layer's scores have this form and are so close together that nothing is lost in rounding."""
-        return layer.splits and layer.spread(sent) < SPREAD
+        return layer.splits and layer.spread(sent) < SPREAD and ordinary(sent[0])
 
     def __call__(self, flips: Flips) -> Tensor:
         """[S, T, H(C + 1)]."""

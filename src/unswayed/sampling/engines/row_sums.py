@@ -1,11 +1,10 @@
 """Sums over the attached nodes, for many samples of many targets at once.
 
-With noise ε shared by all targets, the row of u is s_u ⊕ ε, so Σ_v m_v g_v = Σ_{v∈N(u)} g_v + Σ_v ε_v (1 − 2 s_uv) g_v:
-one matrix product, with the 0/1 matrix of ε, serves all targets. Where 1-entries flip with another probability than
-0-entries, the few clean neighbours are corrected separately.
+With noise ε shared by all targets, the row of u is s_u ⊕ ε: one matrix product, with the 0/1 matrix of ε, serves all targets
+but for the few clean neighbours of each, which are there unless they flip. Only what is there is ever added: a clean
+neighbour that was counted and taken away again would leave its rounding behind, and if it is large, much of it.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,7 +14,17 @@ from torch import Tensor
 from unswayed.sampling.engines.layers import Payload
 from unswayed.sampling.engines.surroundings import Surroundings
 
+# How many times as large as usual a node's payload may be where it is counted and taken away again: in single precision what
+# rounding leaves of it is then some millionths of a usual payload.
+RANGE = 32.0
 TOGETHER = {"cpu": 8, "cuda": 128}  # targets whose clean neighbours are corrected by one small product
+
+
+def ordinary(payload: Tensor) -> bool:
+    """Whether no node sends [n, ...] more than RANGE times what the middle one of those that send anything does."""
+    size = payload.detach().abs().flatten(1).amax(1)
+    size = size[size > 0]
+    return not size.numel() or float(size.max()) <= RANGE * float(size.median())
 
 
 @dataclass(frozen=True)
@@ -44,18 +53,65 @@ class Drawn:
         return rows
 
 
+class Near:
+    """The targets and their clean neighbours, the only nodes that count otherwise for one target than for the next.
+
+    Targets go by blocks, each with the columns of its own targets and their neighbours.
+    """
+
+    def __init__(self, around: Surroundings, nodes: Tensor) -> None:
+        self.nodes = nodes
+        self.targets, self.neighbours = around.edges_of(nodes)
+        self.special = torch.unique(torch.cat([self.neighbours, nodes]))
+        size = TOGETHER[nodes.device.type]
+        self.spans = [(low, min(low + size, nodes.numel())) for low in range(0, nodes.numel(), size)]
+        self.columns = [self._columns(*span) for span in self.spans]
+
+    def _columns(self, low: int, high: int) -> Tensor:
+        """The columns of one block, as places among the special nodes."""
+        here = (self.targets >= low) & (self.targets < high)
+        own = torch.unique(torch.cat([self.neighbours[here], self.nodes[low:high]]))
+        return torch.searchsorted(self.special, own)
+
+    def edges(self, block: int) -> tuple[Tensor, Tensor, Tensor]:
+        """(which edges of all, their columns, their targets) of one block."""
+        low, high = self.spans[block]
+        here = ((self.targets >= low) & (self.targets < high)).nonzero()[:, 0]
+        place = torch.searchsorted(self.special, self.neighbours[here])
+        return here, torch.searchsorted(self.columns[block], place), self.targets[here] - low
+
+    def of(self, drawn: Drawn, dtype: torch.dtype) -> "NearFlips":
+        """Gathered once for all sums of a chunk."""
+        zero = drawn.from_zero.index_select(1, self.special)
+        one = zero if drawn.alike else drawn.from_one.index_select(1, self.special)
+        added, stayed = zero.to(dtype), (~one).to(dtype)
+        blocks = [
+            (added.index_select(1, columns), stayed.index_select(1, columns)) for columns in self.columns
+        ]
+        return NearFlips(added, blocks)
+
+
+@dataclass(frozen=True)
+class NearFlips:
+    """The special columns: whether a 0 flips, [S, special]; for each block that again and whether a 1 stays, [S, c]."""
+
+    added: Tensor
+    blocks: list[tuple[Tensor, Tensor]]
+
+
 @dataclass(frozen=True)
 class Flips:
-    """The same as numbers: 0.0 or 1.0, [S, n]; cast once for all sums of a chunk."""
+    """The same as numbers: 0.0 or 1.0, [S, n], and the columns near the targets; cast once for all sums of a chunk."""
 
     from_zero: Tensor
     from_one: Tensor
+    near: NearFlips
 
     @classmethod
-    def of(cls, drawn: Drawn, dtype: torch.dtype) -> "Flips":
+    def of(cls, drawn: Drawn, near: Near, dtype: torch.dtype) -> "Flips":
         """The casts of what was drawn."""
         zero = drawn.from_zero.to(dtype)
-        return cls(zero, zero if drawn.alike else drawn.from_one.to(dtype))
+        return cls(zero, zero if drawn.alike else drawn.from_one.to(dtype), near.of(drawn, dtype))
 
     @cached_property
     def columns(self) -> Tensor:
@@ -63,103 +119,118 @@ class Flips:
         return self.from_zero.T.contiguous()
 
 
-PayloadOf = Callable[[Tensor, Tensor], Tensor]  # [E, k], from places of targets and other nodes, both [E]
+class Staying:
+    """Sums over the clean neighbours of each target that do not flip: what is there is added, nothing is taken away."""
 
+    def __init__(self, near: Near, due: Tensor) -> None:
+        """`due` [E, k]: what each clean neighbour counts for, in the order of the edges."""
+        self.near, self.matrices = near, []
+        for block, (low, high) in enumerate(near.spans):
+            here, column, target = near.edges(block)
+            matrix = due.new_zeros((near.columns[block].numel(), high - low, due.shape[1]))
+            matrix[column, target] = due[here]
+            self.matrices.append(matrix)
 
-class Corrections:
-    """What puts a sum over all flipped entries right: clean neighbours count unless they flip, the target never does."""
-
-    def __init__(
-        self, around: Surroundings, nodes: Tensor, added: PayloadOf, due: PayloadOf, alike: bool
-    ) -> None:
-        """`added` says what the sum counts for a flipped entry, `due` what a clean neighbour should count for."""
-        self.alike, size = alike, TOGETHER[nodes.device.type]
-        places = torch.arange(nodes.numel(), device=nodes.device)
-        self.blocks = [self._block(around, nodes, part, added, due) for part in torch.split(places, size)]
-
-    def _block(
-        self, around: Surroundings, nodes: Tensor, part: Tensor, added: PayloadOf, due: PayloadOf
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """(columns, what a flip from zero adds there, what one from one adds, what no flip at all adds)."""
-        targets, neighbours = around.edges_of(nodes[part])
-        far, close = added(part[targets], neighbours), due(part[targets], neighbours)
-        columns, place = torch.unique(torch.cat([neighbours, nodes[part]]), return_inverse=True)
-        shape = (columns.numel(), part.numel(), far.shape[1])
-        from_zero, from_one = far.new_zeros(shape), far.new_zeros(shape)
-        here = place[: neighbours.numel()]
-        from_zero[here, targets] = -far
-        from_zero[place[neighbours.numel() :], part - part[0]] = -added(part, nodes[part])
-        from_one[here, targets] = -close
-        constant = far.new_zeros(shape[1:]).index_add_(0, targets, close)
-        if self.alike:
-            from_zero += from_one
-        return columns, from_zero.flatten(1), from_one.flatten(1), constant
-
-    def __call__(self, flips: Flips, sums: Tensor) -> Tensor:
-        """[S, T, k]: the sums over all flipped entries, corrected."""
-        parts = torch.split(sums, TOGETHER[sums.device.type], dim=1)
-        return torch.cat(
-            [part + self._corrected(flips, *block) for part, block in zip(parts, self.blocks, strict=True)],
-            dim=1,
-        )
-
-    def _corrected(
-        self, flips: Flips, columns: Tensor, from_zero: Tensor, from_one: Tensor, constant: Tensor
-    ) -> Tensor:
-        fix = flips.from_zero.index_select(1, columns) @ from_zero
-        if not self.alike:
-            fix = fix + flips.from_one.index_select(1, columns) @ from_one
-        return fix.view(-1, *constant.shape) + constant
+    def __call__(self, flips: NearFlips) -> Tensor:
+        """[S, T, k]."""
+        parts = [
+            (stayed @ matrix.flatten(1)).view(len(stayed), *matrix.shape[1:])
+            for (_, stayed), matrix in zip(flips.blocks, self.matrices, strict=True)
+        ]
+        return torch.cat(parts, dim=1)
 
 
 class CommonSum:
-    """Sums of payloads [n, k] that are the same for all targets, but for the clean neighbours of each."""
+    """Sums of payloads [n, k] that are the same for all targets, but for the clean neighbours of each.
 
-    def __init__(self, around: Surroundings, payload: Payload, nodes: Tensor, alike: bool) -> None:
-        self.far, self.count = payload.far, nodes.numel()
-        close = payload.far if payload.close is None else payload.close
-        self.corrections = Corrections(
-            around, nodes, lambda _, others: payload.far[others], lambda _, others: close[others], alike
-        )
+    Nodes that are no target and no neighbour of one are added up once for all; the others once for each block of targets,
+    without those of the block itself; and those for each of its targets.
+    """
+
+    def __init__(self, near: Near, payload: Payload) -> None:
+        far, close = payload.far, payload.close
+        self.spans, self.count = near.spans, near.nodes.numel()
+        self.staying = None if close is None else Staying(near, close[near.neighbours])
+        self.far = far.index_fill(0, near.special, 0.0)
+        self.elsewhere = far[near.special][:, None].repeat(1, len(near.spans), 1)
+        for block, columns in enumerate(near.columns):
+            self.elsewhere[columns, block] = 0.0
+        self.own = [far[near.special[columns]] for columns in near.columns]
+        self.masks = [self._masks(near, block, far.dtype) for block in range(len(near.spans))]
+
+    def _masks(self, near: Near, block: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """Two [T, c] for a block: where a flip from 0 attaches a node, and where a 1 that stays does, by `far`."""
+        low, high = near.spans[block]
+        columns = near.columns[block]
+        added = torch.ones((high - low, columns.numel()), dtype=dtype, device=columns.device)
+        _, column, target = near.edges(block)
+        added[target, column] = 0.0
+        stayed = torch.zeros_like(added)
+        stayed[target, column] = 1.0 if self.staying is None else 0.0
+        own = torch.searchsorted(near.special[columns], near.nodes[low:high])
+        added[torch.arange(high - low, device=own.device), own] = 0.0
+        return added, stayed
 
     def __call__(self, flips: Flips) -> Tensor:
         """[S, T, k]."""
-        common = (flips.from_zero @ self.far)[:, None]
-        return self.corrections(flips, common.expand(-1, self.count, -1))
+        common = (flips.near.added @ self.elsewhere.flatten(1)).view(-1, *self.elsewhere.shape[1:])
+        common += (flips.from_zero @ self.far)[:, None]
+        sums = common.new_empty((len(common), self.count, common.shape[2]))
+        for block, (zero, one) in enumerate(flips.near.blocks):
+            (added, stayed), (low, high) = self.masks[block], self.spans[block]
+            rows = torch.addcmul(
+                zero[:, None] * added, one[:, None], stayed
+            )  # of these columns, target by target
+            torch.add(rows @ self.own[block], common[:, block, None], out=sums[:, low:high])
+        return sums if self.staying is None else sums.add_(self.staying(flips.near))
+
+
+class Degrees:
+    """How many nodes are attached to each target: whole numbers, so that nothing is lost by taking away."""
+
+    def __init__(self, near: Near, dtype: torch.dtype) -> None:
+        shape = (near.special.numel(), near.nodes.numel())
+        self.added = torch.zeros(shape, dtype=dtype, device=near.nodes.device)
+        place = torch.searchsorted(near.special, near.neighbours)
+        self.added[place, near.targets] = -1.0
+        own = torch.searchsorted(near.special, near.nodes)
+        self.added[own, torch.arange(near.nodes.numel(), device=own.device)] = -1.0
+        self.stayed = Staying(near, self.added.new_ones((near.neighbours.numel(), 1)))
+
+    def __call__(self, flips: Flips) -> Tensor:
+        """[S, T]."""
+        total = flips.from_zero.sum(dim=1, keepdim=True)
+        return total + flips.near.added @ self.added + self.stayed(flips.near)[..., 0]
 
 
 class TargetSum:
     """Sums of payloads that differ from target to target: [n, T, k], filled target by target."""
 
-    def __init__(self, around: Surroundings, nodes: Tensor, alike: bool) -> None:
-        self.around, self.nodes, self.alike = around, nodes, alike
+    def __init__(self, around: Surroundings, near: Near) -> None:
+        self.around, self.near, self.nodes = around, near, near.nodes
         self.matrix: Tensor | None = None
+        self.staying: Staying | None = None
+        self.close: list[Tensor] = []
 
-    def fill(self, begin: int, payload: Tensor) -> None:
-        """Take the payloads [B, n, k] of the targets begin .. begin + B - 1."""
+    def fill(self, payload: Tensor) -> None:
+        """Take the payloads [B, n, k] of the next B targets."""
         n, width = payload.shape[1:]
-        count = self.nodes.numel()
         if self.matrix is None:
-            self.matrix = payload.new_empty((n, count, width))
-            self.constant = payload.new_zeros((count, width))
-            self.edges = self.around.edges_of(self.nodes)
-            self.close = payload.new_zeros((self.edges[0].numel(), width))
-        nodes = self.nodes[begin : begin + payload.shape[0]]
+            self.matrix, self.filled = payload.new_empty((n, self.nodes.numel(), width)), 0
+        nodes = self.nodes[self.filled : self.filled + payload.shape[0]]
         targets, neighbours = self.around.edges_of(nodes)
-        close = payload[targets, neighbours]
-        self.constant.index_add_(0, targets + begin, close)
-        self.close[(self.edges[0] >= begin) & (self.edges[0] < begin + nodes.numel())] = close
-        block = self.matrix[:, begin : begin + payload.shape[0]]
+        self.close.append(payload[targets, neighbours])
+        block = self.matrix[:, self.filled : self.filled + nodes.numel()]
         block.copy_(payload.transpose(0, 1))
-        block[neighbours, targets] = -close if self.alike else 0.0
+        block[neighbours, targets] = 0.0
         block[nodes, torch.arange(nodes.numel(), device=nodes.device)] = 0.0
+        self.filled += nodes.numel()
+        if self.filled == self.nodes.numel():
+            self.staying = Staying(self.near, torch.cat(self.close))
 
     def __call__(self, flips: Flips) -> Tensor:
         """[S, T, k]."""
         assert self.matrix is not None
-        sums = (flips.from_zero @ self.matrix.flatten(1)).view(-1, *self.constant.shape) + self.constant
-        if not self.alike:
-            targets, neighbours = self.edges
-            lost = flips.from_one.index_select(1, neighbours)[..., None] * self.close
-            sums.index_add_(1, targets, lost, alpha=-1)
-        return sums
+        assert self.staying is not None
+        sums = (flips.from_zero @ self.matrix.flatten(1)).view(-1, *self.matrix.shape[1:])
+        return sums.add_(self.staying(flips.near))
