@@ -12,6 +12,7 @@ import numpy.typing as npt
 from unswayed.certificates import Certificates, best_of, certify
 from unswayed.datasets import load, split
 from unswayed.experiments.beyond import COMMAND, LEVELS
+from unswayed.experiments.spread import plus_minus
 from unswayed.theory.noise import noise_from_dict
 from unswayed.theory.size import is_certified
 from unswayed.votes import Votes
@@ -168,20 +169,14 @@ def level_of(row: Row) -> str:
     return row.get("level") or f"{row['p_add']:.2g} / {row['p_delete']:.2g}"
 
 
-def spread(values: Sequence[float]) -> str:
-    """Mean and standard deviation over seeds."""
-    deviation = f" ± {np.std(values, ddof=1):.3f}" if len(values) > 1 else ""
-    return f"{np.mean(values):.3f}{deviation}"
-
-
 def tables(rows: Sequence[Row]) -> str:
     """Markdown: for each dataset, number of labels and protocol, one table of additions and one of deletions."""
     text = []
     for key in sorted({tuple(row[name] for name in GROUP) for row in rows}):
         mine = [row for row in rows if tuple(row[name] for name in GROUP) == key]
         seeds = sorted({row["seed"] for row in mine})
-        floors = spread([next(r["floor"] for r in mine if r["seed"] == s) for s in seeds])
-        clean = spread([next(r["clean_accuracy"] for r in mine if r["seed"] == s) for s in seeds])
+        floors = plus_minus([next(r["floor"] for r in mine if r["seed"] == s) for s in seeds])
+        clean = plus_minus([next(r["clean_accuracy"] for r in mine if r["seed"] == s) for s in seeds])
         text.append(
             f"### {key[0]}, {key[1]} labels a class, {key[2]}, {len(seeds)} seed(s), {mine[0]['test_targets']} nodes\n\n"
             f"Floor (structure-free, any attack): **{floors}**. The same weights on the clean graph: {clean}.\n"
@@ -197,7 +192,7 @@ def table(rows: Sequence[Row], kind: str) -> str:
     lines = []
     for level in dict.fromkeys(level_of(row) for row in rows if kind in row):
         values = np.array([row[kind] for row in rows if kind in row and level_of(row) == level])
-        lines.append(f"| {level} | {' | '.join(spread(column.tolist()) for column in values.T)} |\n")
+        lines.append(f"| {level} | {' | '.join(plus_minus(column.tolist()) for column in values.T)} |\n")
     return head + "".join(lines)
 
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from unswayed.errors import InputError
 from unswayed.experiments.settings import ALPHAS, BETAS, SAMPLES, Panel
+from unswayed.experiments.spread import deviation
 from unswayed.report.plots import COLOURS, STYLES
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def _legend(axes: Sequence["Axes"], columns: int) -> None:
 
 def _curve(ax: "Axes", shares: FloatArray, place: int, label: str) -> None:
     """The mean over seeds as a line, the spread as a band."""
-    sizes, mean, spread = np.arange(shares.shape[1]), shares.mean(axis=0), shares.std(axis=0)
+    sizes, mean, spread = np.arange(shares.shape[1]), shares.mean(axis=0), deviation(shares)
     colour = COLOURS[place % len(COLOURS)]
     ax.step(sizes, mean, where="post", color=colour, linestyle=STYLES[place % len(STYLES)], label=label)
     band: dict[str, Any] = {"step": "post", "color": colour, "alpha": 0.12, "linewidth": 0}

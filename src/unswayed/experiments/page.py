@@ -14,10 +14,10 @@ import numpy as np
 from unswayed.experiments.figures import draw_gains
 from unswayed.experiments.rows import read_rows
 from unswayed.experiments.settings import ALPHA, BETA, EXPERIMENTS, RECIPES, SAMPLES
+from unswayed.experiments.spread import plus_minus
 
 Row = dict[str, Any]
 AT = (1, 5, 10, 15)
-PLUS_MINUS = "\u00a0±\u00a0"  # with spaces that no line breaks at
 GROUP = ("dataset", "model", "recipe", "protocol")
 SOURCE = ("command", "commit", "device")
 # Certified accuracy at K = 5, 10 and 15 as printed in the paper (GCN, transductive; GIN)
@@ -38,7 +38,7 @@ hide-toc: true
 
 Certified accuracy at K is the share of test targets whose certified label is right and whose certified size is at least
 K. An abstention counts as wrong. Every figure is a mean over random splits (20 training labels a class and 100 test
-nodes; a tenth of the graphs), with the standard deviation over splits behind ±.
+nodes; a tenth of the graphs), with the sample standard deviation over splits behind ±.
 
 *Transductive*: every node may be used in training, without its label. *Inductive*: the test nodes, their features and
 their edges are absent from all training, the teacher's included. The *floor* is the best structure-free model of the
@@ -102,10 +102,6 @@ def headline(rows: Sequence[Row]) -> dict[tuple[str, ...], list[Row]]:
     return dict(sorted(groups.items()))
 
 
-def _spread(values: Sequence[float]) -> str:
-    return f"{np.mean(values):.3f}{PLUS_MINUS}{np.std(values):.3f}"
-
-
 def _mean(rows: Sequence[Row], name: str) -> float:
     return float(np.mean([row[name] for row in rows]))
 
@@ -115,7 +111,7 @@ def table(groups: dict[tuple[str, ...], list[Row]]) -> Iterator[str]:
     yield "| dataset | model | recipe | protocol | seeds | K = 1 | K = 5 | K = 10 | K = 15 | published at 5 / 10 / 15 | floor | edgeless | clean |"
     yield "|---|---|---|---|---|---|---|---|---|---|---|---|---|"
     for key, rows in groups.items():
-        shares = [_spread([row["certified_accuracy"][str(k)] for row in rows]) for k in AT]
+        shares = [plus_minus([row["certified_accuracy"][str(k)] for row in rows]) for k in AT]
         paper = " / ".join(f"{value:.2f}" for value in PUBLISHED.get((key[0], key[1]), ())) or "–"
         others = [_mean(rows, name) for name in ("floor", "accuracy_edgeless", "clean_accuracy")]
         cells = [*key, str(len(rows)), *shares, paper, *(f"{value:.3f}" for value in others)]
@@ -127,14 +123,12 @@ def gains(groups: dict[tuple[str, ...], list[Row]]) -> Iterator[str]:
     yield "| dataset | model | recipe | protocol | gain at 1 | gain at 5 | gain at 10 | gain at 15 | degree > 1 | > 5 | > 10 | > 15 |"
     yield "|---|---|---|---|---|---|---|---|---|---|---|---|"
     for key, rows in groups.items():
-        gain = [_gain([row["certified_accuracy"][str(k)] - row["floor"] for row in rows]) for k in AT]
+        gain = [
+            plus_minus([row["certified_accuracy"][str(k)] - row["floor"] for row in rows], "+.3f") for k in AT
+        ]
         node = rows[0]["task"] == "node"
         walls = [f"{np.mean([row['wall'][str(k)] for row in rows]):.2f}" if node else "–" for k in AT]
         yield f"| {' | '.join([*key, *gain, *walls])} |"
-
-
-def _gain(values: Sequence[float]) -> str:
-    return f"{np.mean(values):+.3f}{PLUS_MINUS}{np.std(values):.3f}"
 
 
 def provenance(rows: Sequence[Row]) -> Iterator[str]:

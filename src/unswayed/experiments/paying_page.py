@@ -11,6 +11,7 @@ from unswayed.errors import InputError
 from unswayed.experiments.paying import DATASETS, METHODS, Result
 from unswayed.experiments.paying_rows import AT, gains, rows_of
 from unswayed.experiments.rows import write_rows
+from unswayed.experiments.spread import deviation, plus_minus
 from unswayed.report.plots import COLOURS
 
 if TYPE_CHECKING:
@@ -41,11 +42,11 @@ graph before anything is certified.
 ![Gain over the floor against the number of changed links](paying.svg)
 
 *Certified accuracy at K less the strongest floor of the same protocol and splits. Above: exact proofs of ballots, one
-network for all K. Below: ballots or networks under noise, the noise chosen on validation nodes. Bands: one standard error.*
+network for all K. Below: ballots or networks under noise, the noise chosen on validation nodes. Bands: one sample standard deviation.*
 
 """
 READING = """\
-Every figure is a mean over {splits} random splits, ± one standard error where it stands. Labels are known for 20% of each class (PolBlogs
+Every figure is a mean over {splits} random splits, ± the sample standard deviation where it stands. Labels are known for 20% of each class (PolBlogs
 10%, Photo and Computers 30%, Cora, CiteSeer and PubMed 20 nodes a class and 500 to choose with); three quarters of them train, one quarter
 chooses, all of them speak. *Inductive*: test nodes, their features and their edges are absent from training. K counts links of the
 node's own row that are added or deleted, except in the rows "groups of edges", where any edges of the whole graph may change. Floors: *labels*, a
@@ -92,13 +93,6 @@ def page(rows: Sequence[Row]) -> str:
     return "".join(text)
 
 
-def mean(values: Sequence[float]) -> str:
-    """A mean, and its standard error where there are several."""
-    if len(values) < 2:
-        return f"{np.mean(values):.3f}"
-    return f"{np.mean(values):.3f}\u00a0±\u00a0{np.std(values, ddof=1) / len(values) ** 0.5:.3f}"
-
-
 def glance(rows: Sequence[Row]) -> str:
     """For each graph and protocol: nodes above the wall, floors, and the gain of each method at 1, 5 and 10."""
     lines = ["| graph | protocol | method | degree > 5 | > 10 | floor | gain at 1 | at 5 | at 10 |\n"]
@@ -106,7 +100,7 @@ def glance(rows: Sequence[Row]) -> str:
     for (dataset, protocol, method, _), mine in grouped(rows, "any").items():
         gain = gains(mine)
         wall = [float(np.mean([row["wall"][k] for row in mine])) for k in ("5", "10")]
-        cells = [mean(gain[:, AT.index(k)].tolist()) for k in (1, 5, 10)]
+        cells = [plus_minus(gain[:, AT.index(k)].tolist()) for k in (1, 5, 10)]
         floor = float(np.mean([row["certified_accuracy"]["5"] for row in mine]) - gain[:, AT.index(5)].mean())
         lines.append(
             f"| {dataset} | {protocol} | {TOLD[method]} | {wall[0]:.2f} | {wall[1]:.2f} | {floor:.3f} | {' | '.join(cells)} |\n"
@@ -182,7 +176,7 @@ def _panel(ax: "Axes", groups: dict[Group, list[Row]], methods: Sequence[str], p
         if mine is None:
             continue
         gain = gains(mine)
-        middle, error = gain.mean(axis=0), gain.std(axis=0, ddof=1) / len(gain) ** 0.5 if len(gain) > 1 else 0
+        middle, error = gain.mean(axis=0), deviation(gain)
         colour = "0.45" if dataset == "cora" else COLOURS[place % len(COLOURS)]
         ax.plot(AT, middle, color=colour, linewidth=1.8, marker="o", markersize=3)
         ax.fill_between(AT, middle - error, middle + error, color=colour, alpha=0.15, linewidth=0)
