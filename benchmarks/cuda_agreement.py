@@ -28,7 +28,7 @@ from unswayed.sampling.engines.generic import GenericEngine
 from unswayed.sampling.question import Question
 from unswayed.sampling.stream import Stream
 from unswayed.sampling.structures import layout_of
-from unswayed.sampling.threat import AllPairs, Pairs, Row
+from unswayed.sampling.threats import AllPairs, Pairs, Row
 from unswayed.theory.noise import AddDelete, Flip
 
 TIE = 1e-3

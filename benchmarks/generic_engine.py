@@ -26,7 +26,7 @@ from torch_geometric.nn import GIN, GATConv, GCNConv, global_add_pool
 from unswayed.sampling.engines.generic import GenericEngine
 from unswayed.sampling.question import Question
 from unswayed.sampling.structures import layout_of
-from unswayed.sampling.threat import AllPairs, Row
+from unswayed.sampling.threats import AllPairs, Row
 from unswayed.theory.noise import Flip
 
 

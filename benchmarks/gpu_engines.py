@@ -88,7 +88,7 @@ def _use_kernel(kind: str) -> None:
 def _question(dataset: str, model: str, everyone: bool, device: str, engine: str) -> Any:
     from unswayed import datasets, models
     from unswayed.sampling.question import Question
-    from unswayed.sampling.threat import AllPairs, Row
+    from unswayed.sampling.threats import AllPairs, Row
     from unswayed.theory.noise import Flip
 
     data = datasets.load(dataset)

@@ -25,7 +25,7 @@ def point(n: int, samples: int, targets: int) -> dict[str, Any]:
     from unswayed import models
     from unswayed.sampling.engines.row_engine import RowEngine
     from unswayed.sampling.question import Question
-    from unswayed.sampling.threat import Row
+    from unswayed.sampling.threats import Row
     from unswayed.theory.noise import Flip
 
     torch.manual_seed(0)

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from unswayed.runners.ray import RayRunner
     from unswayed.runners.serial import SerialRunner
     from unswayed.sampling.fields import receptive_fields
-    from unswayed.sampling.inject import Inject
-    from unswayed.sampling.threat import AllPairs, Bits, Pairs, Row
+    from unswayed.sampling.threats import AllPairs, Bits, Pairs, Row
+    from unswayed.sampling.threats.inject import Inject
     from unswayed.sampling.until import Budget, Target, UntilSize
     from unswayed.store import load
     from unswayed.theory.hide import Hide
@@ -44,23 +44,23 @@ if TYPE_CHECKING:
 # name → the module it lives in; a module of the same name stands for itself
 _HOMES = {
     "AddDelete": "unswayed.theory.noise",
-    "AllPairs": "unswayed.sampling.threat",
+    "AllPairs": "unswayed.sampling.threats",
     "BallotNetwork": "unswayed.ballots.networks",
-    "Bits": "unswayed.sampling.threat",
+    "Bits": "unswayed.sampling.threats",
     "Budget": "unswayed.sampling.until",
     "Certificates": "unswayed.certificates",
     "Certified": "unswayed.certificates",
     "Flip": "unswayed.theory.noise",
     "Hashed": "unswayed.ballots.hashed",
     "Hide": "unswayed.theory.hide",
-    "Inject": "unswayed.sampling.inject",
+    "Inject": "unswayed.sampling.threats",
     "Keep": "unswayed.theory.keep",
     "LabelBallots": "unswayed.ballots.networks",
     "PairBallots": "unswayed.ballots.pairs",
-    "Pairs": "unswayed.sampling.threat",
+    "Pairs": "unswayed.sampling.threats",
     "Proofs": "unswayed.certificates.proofs",
     "RayRunner": "unswayed.runners.ray",
-    "Row": "unswayed.sampling.threat",
+    "Row": "unswayed.sampling.threats",
     "SerialRunner": "unswayed.runners.serial",
     "Snapshot": "unswayed.ballots.networks",
     "Target": "unswayed.sampling.until",

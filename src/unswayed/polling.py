@@ -17,7 +17,7 @@ from unswayed.runners import Block, Runner, SerialRunner
 from unswayed.sampling.classifier import style_of
 from unswayed.sampling.digest import describe_model
 from unswayed.sampling.question import Question
-from unswayed.sampling.threat import Threat
+from unswayed.sampling.threats import Threat
 from unswayed.sampling.until import Rule, gaps, looks
 from unswayed.store import Store
 from unswayed.theory.noise import Noise

@@ -6,7 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 from unswayed.ballots.linear import linear_model
 from unswayed.certificates.protocol import Certified
 from unswayed.errors import InputError, Unsupported
-from unswayed.sampling.threat import Threat
+from unswayed.sampling.threats import Threat
 
 
 @runtime_checkable

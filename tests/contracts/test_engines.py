@@ -14,7 +14,7 @@ from unswayed.sampling.engines.generic import GenericEngine
 from unswayed.sampling.question import Question
 from unswayed.sampling.soundness import differs
 from unswayed.sampling.structures import count_labels
-from unswayed.sampling.threat import AllPairs, Bits, Pairs, Row
+from unswayed.sampling.threats import AllPairs, Bits, Pairs, Row
 from unswayed.theory.noise import AddDelete, Flip
 
 NODES, FEATURES, CLASSES, SAMPLES = 24, 5, 3, 90

@@ -18,7 +18,7 @@ from unswayed.sampling.engines import choose
 from unswayed.sampling.question import Question
 from unswayed.sampling.sparse import SparseStream
 from unswayed.sampling.structures import layout_of
-from unswayed.sampling.threat import AllPairs, Pairs, Row
+from unswayed.sampling.threats import AllPairs, Pairs, Row
 from unswayed.theory.noise import AddDelete, Flip
 
 from .odd_modules import CLASSES, FEATURES, NODES, ODD, SCALED

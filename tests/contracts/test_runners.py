@@ -13,7 +13,7 @@ from unswayed.errors import UnsoundModel
 from unswayed.runners import Block, SerialRunner
 from unswayed.sampling.engines.alone import Alone
 from unswayed.sampling.question import Question
-from unswayed.sampling.threat import Row
+from unswayed.sampling.threats import Row
 from unswayed.theory.noise import Flip
 
 

@@ -13,7 +13,7 @@ from torch_geometric.utils import erdos_renyi_graph
 from unswayed.experiments import bench
 from unswayed.sampling.engines import choose
 from unswayed.sampling.question import Question
-from unswayed.sampling.threat import AllPairs, Row
+from unswayed.sampling.threats import AllPairs, Row
 from unswayed.theory.noise import Flip
 
 

@@ -7,7 +7,7 @@ from unswayed.models import NAMES, build
 from unswayed.models.networks import DegreeFeatures
 from unswayed.sampling.engines.dense import DenseEngine
 from unswayed.sampling.question import Question
-from unswayed.sampling.threat import AllPairs
+from unswayed.sampling.threats import AllPairs
 from unswayed.theory.noise import Flip
 
 EDGES = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])

@@ -1,4 +1,4 @@
-"""What is open stays open: outside its own room nobody asks which noise or which family of certificates it has before it."""
+"""What is open stays open: outside its own room nobody asks which threat, noise or family of certificates it has before it."""
 
 import re
 from pathlib import Path
@@ -7,6 +7,8 @@ import pytest
 
 import unswayed
 from unswayed.certificates.protocol import FAMILIES
+from unswayed.sampling.threats import AllPairs, Bits, Inject, Pairs, Row
+from unswayed.sampling.threats.arrivals import Arrivals
 from unswayed.theory.noise import KINDS
 
 SOURCES = Path(unswayed.__file__).parent
@@ -23,7 +25,12 @@ def asked(names, room):
     ]
 
 
-@pytest.mark.parametrize(("known", "room"), [(KINDS, "theory"), (FAMILIES, "certificates")])
+THREATS = {kind.kind: kind for kind in (Row, AllPairs, Pairs, Bits, Inject, Arrivals)}
+
+
+@pytest.mark.parametrize(
+    ("known", "room"), [(KINDS, "theory"), (FAMILIES, "certificates"), (THREATS, "sampling/threats")]
+)
 def test_nobody_asks_outside_the_room(known, room):
     own = {kind.__name__ for kind in known.values() if kind.__module__.startswith("unswayed")}
     assert len(own) >= 2

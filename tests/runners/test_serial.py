@@ -10,7 +10,7 @@ from unswayed.models import build
 from unswayed.runners.serial import _adjacent, _counted
 from unswayed.sampling.engines import choose
 from unswayed.sampling.question import Block, Question
-from unswayed.sampling.threat import AllPairs, Row
+from unswayed.sampling.threats import AllPairs, Row
 from unswayed.theory.noise import AddDelete, Flip
 
 

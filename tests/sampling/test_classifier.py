@@ -16,7 +16,7 @@ from unswayed.errors import InputError, UnsoundModel
 from unswayed.sampling.engines import choose
 from unswayed.sampling.engines.generic import GenericEngine
 from unswayed.sampling.question import Question
-from unswayed.sampling.threat import AllPairs, Bits, Row
+from unswayed.sampling.threats import AllPairs, Bits, Row
 from unswayed.theory.noise import Flip
 
 from .small import CLASSES, FEATURES, Node, Pooled, engine

@@ -10,9 +10,9 @@ from torch_geometric.nn import GCNConv, SAGEConv, global_mean_pool
 import unswayed as us
 from unswayed.errors import InputError, UnsoundModel
 from unswayed.sampling.drawing import NodeStream, SeatStream
-from unswayed.sampling.inject import Inject
 from unswayed.sampling.question import Question
 from unswayed.sampling.structures import layout_of
+from unswayed.sampling.threats.inject import Inject
 
 from .small import FEATURES
 

@@ -11,7 +11,7 @@ from torch_geometric.nn import BatchNorm, GCNConv, GraphNorm, global_mean_pool
 from unswayed.errors import UnsoundModel
 from unswayed.sampling.engines.generic import GenericEngine
 from unswayed.sampling.question import Question
-from unswayed.sampling.threat import AllPairs, Bits, Row
+from unswayed.sampling.threats import AllPairs, Bits, Row
 from unswayed.theory.noise import AddDelete, Flip
 
 from .small import CLASSES, FEATURES, Node, Pooled, engine

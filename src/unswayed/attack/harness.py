@@ -17,7 +17,7 @@ from unswayed.errors import InputError, Unsupported
 from unswayed.polling import device_of
 from unswayed.sampling.classifier import evaluating
 from unswayed.sampling.question import Question
-from unswayed.sampling.threat import Row, Threat
+from unswayed.sampling.threats import Threat
 
 IntArray = npt.NDArray[np.int64]
 
@@ -181,10 +181,7 @@ class _Siege:
     def _field(self, target: int, kind: str, attempt: int) -> Field:
         """The target with noise of its own for this attempt."""
         threat, number = self.question.threat, int(self.certs.targets[target])
-        clean = threat.clean(target)
-        free = torch.arange(len(clean))
-        if isinstance(threat, Row):
-            free = free[free != number]
+        clean, free = threat.clean(target), threat.free(target)
         numbers = [self.question.seed, number, sorted(KINDS).index(kind), attempt + 2**31]
         seed = int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0])
         stream = replace(self.question, seed=seed, purpose="train").stream

@@ -17,7 +17,6 @@ from unswayed.sampling.engines.row import Prepared, Replaced, row_plan
 from unswayed.sampling.engines.surroundings import Surroundings
 from unswayed.sampling.question import Question
 from unswayed.sampling.structures import Layout, layout_of
-from unswayed.sampling.threat import AllPairs, Bits, Pairs, Row
 
 
 class Scorer(Protocol):
@@ -48,19 +47,19 @@ class Scorers:
 
     def _recognise(self) -> Plan:
         model, threat = self.question.model, self.question.threat
-        if not isinstance(model, nn.Module) or isinstance(threat, Bits):
+        if not isinstance(model, nn.Module) or threat.style == "bits":
             raise Unsupported("The classifier is not a torch module on graphs.")
-        if isinstance(threat, Row):
+        if (view := threat.row_view()) is not None:
             plan = row_plan(model)
             if any(isinstance(step.layer, AttentionLayer) and step.depth > 1 for step in plan.steps):
                 raise Unsupported("A second layer of attention has no row gradient.")
-            graph = threat.graph
+            graph = view.graph
             assert graph.x is not None
             around = Surroundings.of(graph.edge_index, graph.num_nodes, graph.x.dtype)
             with torch.no_grad():
                 self.prepared = Prepared(plan, around, graph.x)
             return plan
-        if not isinstance(threat, AllPairs | Pairs) or threat.nodes is not None:
+        if threat.nodes is not None:
             raise Unsupported("Nodes of a whole noisy graph have no dense form.")
         return recognise(model)
 
@@ -69,9 +68,8 @@ class Scorers:
         threat = self.question.threat
         if self.plan is None:
             return AskingScorer(self.question, target)
-        if isinstance(threat, Row):
-            return RowScorer(self.prepared, int(threat.nodes[target]))
-        assert isinstance(threat, AllPairs | Pairs)
+        if (view := threat.row_view()) is not None:
+            return RowScorer(self.prepared, int(view.nodes[target]))
         return DenseScorer(self.plan, self.question, target)
 
 
@@ -144,7 +142,7 @@ class AskingScorer:
     def __init__(self, question: Question, target: int) -> None:
         self.threat, self.target = question.threat, target
         self.classifier = Classifier(question.model, question.threat, question.classes)
-        self.layout = None if isinstance(self.threat, Bits) else layout_of(question, target)
+        self.layout = None if self.threat.style == "bits" else layout_of(question, target)
 
     def __call__(self, vectors: Tensor) -> Tensor:
         """[B, classes]."""
@@ -164,6 +162,6 @@ class AskingScorer:
         for vector in vectors:  # one by one: whether a module may be asked in batches is not known here
             flips = (vector ^ clean)[None]
             answers.append(self.classifier.logits(graph, graph.x, self.layout.edges((flips, flips)), 1))
-        nodes = getattr(self.threat, "nodes", None)
+        nodes = self.threat.nodes
         place = 0 if nodes is None else int(nodes[self.target])
         return torch.stack([answer[place] for answer in answers])

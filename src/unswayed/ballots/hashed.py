@@ -19,7 +19,7 @@ from unswayed.certificates.hashed import HashedProofs
 from unswayed.certificates.protocol import About
 from unswayed.errors import InputError, UnsoundModel
 from unswayed.sampling.inputs import Graph
-from unswayed.sampling.threat import Threat
+from unswayed.sampling.threats import Threat
 
 IntArray = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]

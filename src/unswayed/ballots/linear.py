@@ -15,7 +15,7 @@ from unswayed.ballots.pipelines import FittedColumns, through_steps
 from unswayed.certificates.proofs import Proofs
 from unswayed.certificates.protocol import About
 from unswayed.errors import InputError, UnsoundModel, Unsupported
-from unswayed.sampling.threat import Threat
+from unswayed.sampling.threats import Threat
 from unswayed.theory.ballots import Linear
 from unswayed.theory.records import Several
 

@@ -18,7 +18,7 @@ from unswayed.certificates.proofs import Proofs
 from unswayed.certificates.protocol import About
 from unswayed.errors import InputError, UnsoundModel, Unsupported
 from unswayed.sampling.inputs import Graph, pair_entries, read_graphs
-from unswayed.sampling.threat import Threat
+from unswayed.sampling.threats import Threat
 from unswayed.theory.ballots import Linear
 from unswayed.theory.records import Several
 

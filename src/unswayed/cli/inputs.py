@@ -16,7 +16,7 @@ from unswayed.datasets import Dataset, Split, load, read_csv, split
 from unswayed.datasets.catalog import entry
 from unswayed.datasets.sources import find
 from unswayed.errors import InputError, WorldError
-from unswayed.sampling.threat import AllPairs, Row, Threat
+from unswayed.sampling.threats import AllPairs, Row, Threat
 from unswayed.theory.noise import AddDelete, Flip, Noise
 
 

@@ -18,7 +18,7 @@ from unswayed.datasets import Dataset, Split
 from unswayed.errors import InputError, UnswayedError
 from unswayed.polling import MAX_SAMPLES, poll
 from unswayed.runners import Runner
-from unswayed.sampling.threat import Threat
+from unswayed.sampling.threats import Threat
 from unswayed.sampling.until import Budget, Rule, UntilSize
 from unswayed.store import SETTINGS
 from unswayed.theory.bounds import check_level

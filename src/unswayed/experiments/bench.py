@@ -20,7 +20,7 @@ from unswayed import datasets
 from unswayed.models.training import fit
 from unswayed.sampling.engines import Engine, choose
 from unswayed.sampling.question import Question
-from unswayed.sampling.threat import AllPairs, Row, Threat
+from unswayed.sampling.threats import AllPairs, Row, Threat
 from unswayed.theory.noise import Flip
 
 BETA = 0.7
@@ -150,7 +150,6 @@ def _baseline(question: Question, graphs: int, engine: Engine) -> tuple[float, i
 def one_at_a_time(question: Question, graphs: int) -> tuple[float, Any]:
     """(seconds, labels) of the first noisy graphs, sample by sample and target by target; drawing noise is not timed."""
     threat, count = question.threat, len(question.threat)
-    assert isinstance(threat, Row | AllPairs)
     model: nn.Module = question.model.to(question.device)
     entries = int(threat.entries.max()) + 1
     flips, _ = question.stream.flips(0, -(-graphs // count), entries, question.noise, device=question.device)
@@ -159,11 +158,12 @@ def one_at_a_time(question: Question, graphs: int) -> tuple[float, Any]:
         for g in range(-1, graphs):  # the first is not counted
             target, bits = g % count, flips[g // count]
             clean = threat.clean(target).to(question.device)
-            if isinstance(threat, Row):
-                known = threat.graph.edge_index.to(question.device)
+            if (view := threat.row_view()) is not None:
+                known = view.graph.edge_index.to(question.device)
                 work = partial(_ask_row, threat, known, clean, model, target, bits)
             else:
-                known = threat.pairs_of(target).to(question.device)
+                layout = threat.layout(target)
+                known = torch.stack([layout.first, layout.second]).to(question.device)
                 work = partial(_ask_graph, threat, known, clean, model, target, bits)
             seconds, label = _timed(work)
             if g < 0:

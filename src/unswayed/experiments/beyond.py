@@ -30,7 +30,7 @@ from unswayed.models.training.teacher import soft_labels
 from unswayed.models.training.view import view
 from unswayed.models.training.whole import WholeSettings, fit_whole
 from unswayed.polling import poll
-from unswayed.sampling.threat import AllPairs
+from unswayed.sampling.threats import AllPairs
 from unswayed.theory.noise import AddDelete
 from unswayed.votes import Votes
 

@@ -29,7 +29,7 @@ from unswayed.models.training.keeping import Progress
 from unswayed.models.training.teacher import soft_labels
 from unswayed.models.training.view import view
 from unswayed.polling import poll
-from unswayed.sampling.threat import AllPairs, Row, Threat
+from unswayed.sampling.threats import AllPairs, Row, Threat
 from unswayed.store import VOTES, load_votes
 from unswayed.theory.noise import Flip
 from unswayed.votes import Votes

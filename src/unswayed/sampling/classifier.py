@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from unswayed.errors import InputError, UnsoundModel
 from unswayed.sampling.absent import Absent, refusal
 from unswayed.sampling.inputs import Graph
-from unswayed.sampling.threat import Bits, Threat
+from unswayed.sampling.threats.base import Threat
 
 DENSE_NAMES = ("adj", "adjacency", "adj_matrix", "adj_t")
 VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -203,8 +203,8 @@ def evaluating(model: Any) -> Iterator[None]:
 
 def style_of(model: Any, threat: Threat) -> str:
     """How the classifier wants to be asked: "bits", "edges", "data" or "dense"; refused where it needs anything else."""
-    if isinstance(threat, Bits):
-        return "bits"
+    if threat is not None and threat.style is not None:
+        return threat.style
     if not callable(model):
         raise InputError(f"The classifier must be callable, not {type(model).__name__}.")
     names, required, open_ended = _parameters(model)

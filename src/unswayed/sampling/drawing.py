@@ -9,7 +9,7 @@ from torch import Tensor
 
 from unswayed.sampling import seats
 from unswayed.sampling.stream import NAME, Stream
-from unswayed.sampling.threat import Row, Threat
+from unswayed.sampling.threats.base import Threat
 from unswayed.theory.noise import AddDelete, Noise
 
 
@@ -33,10 +33,10 @@ class SeatStream(Stream):
         """Two bool[stop - start, entries]: no zero flips; every one flips but those that were drawn."""
         if noise.drawing != "seats":
             return super().flips(start, stop, entries, noise, target=target, device=device)
-        assert isinstance(self.threat, Row)
+        assert self.threat is not None
         assert target is not None
         options = noise.options()
-        clean = self.threat.row(target)
+        clean = self.threat.row(target)  # type: ignore[attr-defined]
         kept = seats.kept_rows(self, start, stop, clean, options["kept"], options["seats"], target=target)
         return torch.zeros_like(kept).to(device), (~kept).to(device)
 

@@ -9,7 +9,7 @@ from scipy.sparse import coo_array
 
 from unswayed.errors import InputError
 from unswayed.sampling.inputs import read_graph
-from unswayed.sampling.threat import read_nodes
+from unswayed.sampling.reading import read_nodes
 
 
 def receptive_fields(

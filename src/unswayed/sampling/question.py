@@ -9,7 +9,7 @@ from unswayed.errors import InputError
 from unswayed.sampling.drawing import DRAWINGS
 from unswayed.sampling.sparse import NAME as SPARSE
 from unswayed.sampling.stream import Stream
-from unswayed.sampling.threat import AllPairs, Threat
+from unswayed.sampling.threats.base import Threat
 from unswayed.theory.noise import Noise
 
 ENGINES = ("auto", "generic", "fast")
@@ -55,7 +55,7 @@ class Question:
     def __post_init__(self) -> None:
         if not isinstance(self.threat, Threat):
             raise InputError(
-                f"The threat must be Row, AllPairs, Pairs or Bits, not {type(self.threat).__name__}."
+                f"The threat must be a threat such as Row, AllPairs, Pairs or Bits, not {type(self.threat).__name__}."
             )
         if not isinstance(self.noise, Noise):
             raise InputError(
@@ -82,7 +82,7 @@ class Question:
 
     @property
     def _one_graph_for_all(self) -> bool:
-        return isinstance(self.threat, AllPairs) and self.threat.nodes is not None and self.shared
+        return self.threat.whole_view() is not None and self.shared
 
     @property
     def sparse(self) -> bool:

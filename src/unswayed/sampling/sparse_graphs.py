@@ -6,12 +6,12 @@ import torch
 from torch import Tensor
 
 from unswayed.sampling.inputs import Graph, pair_entries
+from unswayed.sampling.layout import TRIAL
 from unswayed.sampling.question import Question
 from unswayed.sampling.sparse import SparseStream, pair_of
 from unswayed.sampling.stream import Stream
 from unswayed.theory.noise import Noise
 
-TRIAL = 0x7E57  # the seed of structures that a classifier is tried on
 STEPS, SHIFT = (7919, 7907, 7901, 7883, 7879), 104_729
 
 
@@ -53,7 +53,8 @@ class SparseLayout:
     @classmethod
     def of(cls, question: Question) -> "SparseLayout":
         """The layout of the question's one graph, on its device."""
-        graph: Graph = question.threat.graph_of(0)  # type: ignore[attr-defined]
+        graph = question.threat.whole_view()
+        assert graph is not None
         return cls(question, graph, pair_entries(graph.pairs).to(question.device))
 
     @property

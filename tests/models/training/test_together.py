@@ -15,7 +15,7 @@ from unswayed.models.training import fit, untrained
 from unswayed.models.training.together import EnsembleSettings, fit_ensemble
 from unswayed.sampling.engines import choose
 from unswayed.sampling.question import Question
-from unswayed.sampling.threat import AllPairs
+from unswayed.sampling.threats import AllPairs
 from unswayed.theory.noise import Flip
 
 NOISE = Flip(beta=0.7)

@@ -16,7 +16,7 @@ from unswayed.sampling.engines import choose
 from unswayed.sampling.engines.dense import DenseEngine, _spans
 from unswayed.sampling.engines.generic import GenericEngine
 from unswayed.sampling.question import Question
-from unswayed.sampling.threat import AllPairs
+from unswayed.sampling.threats import AllPairs
 from unswayed.theory.noise import AddDelete, Flip
 
 from .zoo import mlp

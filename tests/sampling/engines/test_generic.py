@@ -18,7 +18,7 @@ from unswayed.sampling.engines import batching, generic
 from unswayed.sampling.engines.generic import GenericEngine
 from unswayed.sampling.question import Question
 from unswayed.sampling.stream import Stream
-from unswayed.sampling.threat import AllPairs, Bits, Pairs, Row
+from unswayed.sampling.threats import AllPairs, Bits, Pairs, Row
 from unswayed.theory.noise import AddDelete, Flip
 
 FEATURES, CLASSES = 4, 3

@@ -13,7 +13,7 @@ from unswayed.sampling.engines.generic import GenericEngine
 from unswayed.sampling.engines.row import Prepared, Replaced
 from unswayed.sampling.engines.row_engine import RowEngine
 from unswayed.sampling.question import Question
-from unswayed.sampling.threat import Row
+from unswayed.sampling.threats import Row
 from unswayed.theory.noise import AddDelete, Flip
 
 from .zoo import ZOO

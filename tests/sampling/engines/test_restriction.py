@@ -9,7 +9,7 @@ from torch_geometric.nn import GCNConv, GraphNorm
 
 from unswayed.sampling.engines.generic import GenericEngine
 from unswayed.sampling.question import Question
-from unswayed.sampling.threat import Pairs, Row
+from unswayed.sampling.threats import Pairs, Row
 from unswayed.theory.noise import AddDelete, Flip
 
 EDGES = [(0, 1), (1, 2), (2, 3), (4, 5), (5, 6), (6, 4), (8, 9)]

@@ -14,7 +14,7 @@ from unswayed.sampling.engines import dense, room, row_engine
 from unswayed.sampling.engines.dense import DenseEngine
 from unswayed.sampling.engines.row_engine import RowEngine
 from unswayed.sampling.question import Question
-from unswayed.sampling.threat import AllPairs, Row
+from unswayed.sampling.threats import AllPairs, Row
 from unswayed.theory.noise import Flip
 
 from .zoo import ZOO

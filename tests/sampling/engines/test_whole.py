@@ -14,7 +14,7 @@ from unswayed.sampling.engines.generic import GenericEngine
 from unswayed.sampling.engines.whole import WholeGraphEngine, transform_first
 from unswayed.sampling.question import Question
 from unswayed.sampling.sparse import SparseStream, pair_of
-from unswayed.sampling.threat import AllPairs, Row
+from unswayed.sampling.threats import AllPairs, Row
 from unswayed.theory.noise import AddDelete, Flip
 
 NOISE = AddDelete(p_add=0.02, p_delete=0.4)

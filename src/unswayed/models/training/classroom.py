@@ -12,7 +12,7 @@ from unswayed.ballots.models import BallotModel
 from unswayed.ballots.networks import LabelBallots
 from unswayed.models.training.view import View
 from unswayed.proving import prove
-from unswayed.sampling.threat import Row
+from unswayed.sampling.threats import Row
 
 FOLDS = 5
 

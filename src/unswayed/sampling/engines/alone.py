@@ -9,7 +9,6 @@ from unswayed.sampling.inputs import Graph
 from unswayed.sampling.question import Question
 from unswayed.sampling.sparse_graphs import SparseLayout, sample_numbers
 from unswayed.sampling.structures import Layout, layout_of, noisy
-from unswayed.sampling.threat import Row
 from unswayed.theory.noise import Noise
 
 
@@ -47,14 +46,12 @@ class Alone:
 
     def node(self, target: int) -> Tensor | None:
         """The node that is classified for the target at this position; None where it is the whole graph."""
-        nodes = getattr(self.question.threat, "nodes", None)
+        nodes = self.question.threat.nodes
         return None if nodes is None else nodes[target].to(self.device)
 
     def layout(self, target: int) -> Layout | SparseLayout:
         """The layout of the graph that votes for this target; the last one is kept."""
-        threat = self.question.threat
-        several = isinstance(threat, Row) or getattr(threat, "nodes", None) is None
-        which = target if several else 0
+        which = 0 if self.question.threat.together else target
         if self._layout is None or self._layout[0] != which:
             self._layout = (which, layout_of(self.question, which))
         return self._layout[1]

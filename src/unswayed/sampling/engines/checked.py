@@ -16,7 +16,6 @@ from unswayed.sampling.inputs import Graph
 from unswayed.sampling.question import Question
 from unswayed.sampling.sparse_graphs import SparseLayout
 from unswayed.sampling.structures import Layout, groups_of, layout_of, noisy
-from unswayed.sampling.threat import Bits, Pairs
 
 
 class Checked(Counting):
@@ -46,14 +45,14 @@ class Checked(Counting):
         raise NotImplementedError
 
     def _nodes(self, group: tuple[int, ...]) -> Tensor | None:
-        nodes = getattr(self.question.threat, "nodes", None)
+        nodes = self.question.threat.nodes
         return None if nodes is None else nodes[list(group)].to(self.device)
 
     def _check(self) -> None:
         """Refuse an unsound classifier."""
         soundness.check_modules(self.classifier)
         with self.classifier.evaluation():
-            if isinstance(self.question.threat, Bits):
+            if self.classifier.style == "bits":
                 self._check_bits()
             else:
                 self._check_graphs()
@@ -168,7 +167,7 @@ class Checked(Counting):
         the same without them."""
         ours, threat = self.classifier, self.question.threat
         separate = ours.batched and ours.style == "edges" and not ours.takes_batch
-        if not (isinstance(threat, Pairs) and threat.nodes is not None and separate):
+        if not (threat.parts and threat.nodes is not None and separate):
             return False
         if not isinstance(ours.model, torch.nn.Module):
             return False

@@ -18,7 +18,6 @@ from unswayed.sampling.engines.room import room, within_memory
 from unswayed.sampling.inputs import Graph, pair_entries
 from unswayed.sampling.question import Question
 from unswayed.sampling.structures import noisy
-from unswayed.sampling.threat import AllPairs
 from unswayed.theory.noise import Noise
 
 # of one chunk: rows of states, and numbers of its adjacency matrices; a few times a core's cache, where the cost of calling
@@ -55,12 +54,12 @@ class DenseEngine(Counting):
     @classmethod
     def supports(cls, question: Question) -> str | None:
         """None if the model is understood step by step, otherwise the obstacle in words."""
-        threat = question.threat
-        if not isinstance(threat, AllPairs) or threat.nodes is not None:
+        graphs = question.threat.graphs_view()
+        if graphs is None:
             return "the threat is not AllPairs(graphs)"
         if not isinstance(question.model, nn.Module):
             return "the classifier is not a torch module"
-        if any(graph.x is None for graph in threat.graphs):
+        if any(graph.x is None for graph in graphs):
             return "a graph has no features"
         try:
             graph_plan(question.model)
@@ -69,8 +68,10 @@ class DenseEngine(Counting):
         return None
 
     def __init__(self, question: Question) -> None:
-        assert isinstance(question.threat, AllPairs)
-        self.question, self.threat, self.device = question, question.threat, torch.device(question.device)
+        graphs = question.threat.graphs_view()
+        assert graphs is not None
+        self.question, self.threat, self.graphs = question, question.threat, graphs
+        self.device = torch.device(question.device)
         if self.device.type == "cuda":
             philox_triton.register()
         self.classifier = Classifier(
@@ -141,7 +142,7 @@ class DenseEngine(Counting):
     def _noisy(self, target: int) -> "Noisy":
         """Built once a graph; graphs of equal size share what is large."""
         if target not in self.known:
-            graph, n = self.threat.graphs[target], self.threat.graphs[target].num_nodes
+            graph, n = self.graphs[target], self.graphs[target].num_nodes
             if n not in self.places:
                 self.places[n] = _places(n, self.device)
             self.known[target] = Noisy(self.plan, graph, self.places[n], self.kind, self.device)

@@ -17,7 +17,6 @@ from unswayed.sampling.inputs import Graph
 from unswayed.sampling.question import Question
 from unswayed.sampling.sparse_graphs import SparseLayout, sample_numbers
 from unswayed.sampling.structures import Layout, groups_of, layout_of, noisy
-from unswayed.sampling.threat import Bits
 from unswayed.theory.noise import Noise
 
 Flips = tuple[Tensor, Tensor]
@@ -103,7 +102,7 @@ class GenericEngine(Checked):
         else:
             flips = (shared[0][:, :width], shared[1][:, :width])
             flips = (flips[0], flips[0]) if shared[0] is shared[1] else flips
-        if isinstance(self.question.threat, Bits):
+        if self.classifier.style == "bits":
             return self._ask_bits(group[0], flips)
         return self._in_batches(*self._place(group), flips, self._ask)
 

@@ -14,7 +14,7 @@ from unswayed.sampling.engines.alone import Alone
 from unswayed.sampling.engines.batching import is_out_of_memory
 from unswayed.sampling.question import Question
 from unswayed.sampling.soundness import check_batching, differs
-from unswayed.sampling.threat import Threat
+from unswayed.sampling.threats import Threat
 from unswayed.theory.noise import WORD, AddDelete, Flip, Noise
 
 SHOWN = 16  # graphs of a batch whose answers are compared, shared among the targets tried …
@@ -59,6 +59,8 @@ def unlike(threat: Threat) -> tuple[int, ...]:
 def _largest_near(threat: Threat) -> int:
     graph, nodes = getattr(threat, "graph", None), getattr(threat, "nodes", None)
     if graph is None or nodes is None or graph.x is None or not graph.x.is_floating_point():
+        return 0
+    if int(nodes.max()) >= graph.num_nodes:  # they are not in the graph yet
         return 0
     size = graph.x.abs().nan_to_num(0, 0, 0).flatten(1).amax(1) if graph.x.numel() else graph.x.new_zeros(1)
     near = size.new_zeros(graph.num_nodes)

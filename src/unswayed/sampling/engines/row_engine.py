@@ -22,7 +22,6 @@ from unswayed.sampling.engines.row_sorted import SortedSum
 from unswayed.sampling.engines.row_sums import CommonSum, Degrees, Drawn, Flips, Near, TargetSum, ordinary
 from unswayed.sampling.engines.surroundings import Surroundings
 from unswayed.sampling.question import Question
-from unswayed.sampling.threat import Row
 from unswayed.theory.noise import Noise
 
 FirstSum = CommonSum | SortedSum | TargetSum
@@ -46,11 +45,11 @@ class RowEngine(Counting):
     @classmethod
     def supports(cls, question: Question) -> str | None:
         """None if the model is understood step by step, otherwise the obstacle in words."""
-        if not isinstance(question.threat, Row):
+        if (view := question.threat.row_view()) is None:
             return "the threat is not Row"
         if not isinstance(question.model, nn.Module):
             return "the classifier is not a torch module"
-        if question.threat.graph.x is None:
+        if view.graph.x is None:
             return "the graph has no features"
         try:
             row_plan(question.model)
@@ -59,9 +58,9 @@ class RowEngine(Counting):
         return None
 
     def __init__(self, question: Question) -> None:
-        threat = question.threat
-        assert isinstance(threat, Row)
-        assert threat.graph.x is not None
+        threat, view = question.threat, question.threat.row_view()
+        assert view is not None
+        assert view.graph.x is not None
         self.question, self.device = question, torch.device(question.device)
         if self.device.type == "cuda":
             philox_triton.register()
@@ -73,10 +72,10 @@ class RowEngine(Counting):
             kind = question.dtype or next(
                 (p.dtype for p in self.classifier.model.parameters()), torch.float32
             )
-            x = threat.graph.x.to(device=self.device, dtype=kind)
-            around = Surroundings.of(threat.graph.edge_index, threat.graph.num_nodes, kind, self.device)
+            x = view.graph.x.to(device=self.device, dtype=kind)
+            around = Surroundings.of(view.graph.edge_index, view.graph.num_nodes, kind, self.device)
             self.known = Prepared(plan, around, x)
-        self.nodes = threat.nodes.to(self.device)
+        self.nodes = view.nodes.to(self.device)
         self.kept: dict[tuple[tuple[int, ...], bool], RowLogits] = {}
         self.coupling = "coupled" if self._scores_are_wild() else coupling(plan)
         if self.coupling == "relu" and not all(ordinary(sent[0]) for sent in self.known.sent.values()):

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from unswayed.sampling.engines.altered import alteration
 from unswayed.sampling.engines.generic import GenericEngine
 from unswayed.sampling.question import Question
-from unswayed.sampling.threat import AllPairs
 
 LINEAR_SUMS = ("mean", "add", "sum")
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_propagate_forward_pre_hooks", "_message_forward_hooks")
@@ -28,8 +27,7 @@ class WholeGraphEngine(GenericEngine):
     @classmethod
     def supports(cls, question: Question) -> str | None:
         """None if a layer of the module can be turned round, otherwise the obstacle in words."""
-        threat = question.threat
-        if not isinstance(threat, AllPairs) or threat.nodes is None:
+        if question.threat.whole_view() is None:
             return "the threat is not AllPairs(data, nodes)"
         if not question.shared:
             return "each target has noise of its own"

@@ -7,7 +7,7 @@ from torch_geometric.data import Batch, Data
 
 from unswayed.errors import InputError
 from unswayed.sampling.inputs import pair_entries, read_graph
-from unswayed.sampling.threat import AllPairs, Bits, Pairs, Row
+from unswayed.sampling.threats import AllPairs, Bits, Pairs, Row
 
 PATH = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
 

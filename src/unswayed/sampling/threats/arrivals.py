@@ -1,6 +1,7 @@
 """Arrivals: nodes that are not in the graph yet, each known by its features and its neighbours, each taken alone."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,9 @@ from torch import Tensor
 
 from unswayed.errors import InputError
 from unswayed.sampling.inputs import Graph, read_graph
-from unswayed.sampling.threat import Row, Threat, update_digest
+from unswayed.sampling.layout import Layout, row_layout
+from unswayed.sampling.threats.base import Threat, update_digest
+from unswayed.sampling.threats.row import Row
 
 
 class Arrivals(Threat):
@@ -21,6 +24,8 @@ class Arrivals(Threat):
 
     kind = "row-new"
     words = Row.words
+    nodes: Tensor
+    together = False  # each arrives alone
 
     def __init__(self, data: Any, x: Any, neighbours: Sequence[Any]) -> None:
         self.graph = read_graph(data)
@@ -32,6 +37,25 @@ class Arrivals(Threat):
         self.targets = n + np.arange(count)
         self.entries = np.full(count, n, dtype=np.int64)
         self.ones = np.array([len(row) for row in self.neighbours], dtype=np.int64)
+        self.nodes = torch.full((count,), n)  # where each is in the graph that it alone has joined
+
+    def joined(self, target: int) -> Graph:
+        """The graph with this arrival as its last node, not linked yet; what else is known of nodes is not known of it."""
+        graph = self.graph
+        x = None if graph.x is None or self.x is None else torch.cat([graph.x, self.x[[target]]])
+        unknown = (*graph.left_out, *graph.extras)
+        return replace(graph, num_nodes=graph.num_nodes + 1, x=x, extras={}, left_out=unknown)
+
+    def layout(self, target: int) -> Layout:
+        """The arrival's links are noisy, all edges of the graph constant."""
+        everyone = torch.arange(self.graph.num_nodes)
+        return row_layout(self.joined(target), self.graph.num_nodes, everyone, self.clean(target))
+
+    def _change(self, target: int, entries: Tensor) -> None:
+        row = self.clean(target)
+        row[entries] ^= True
+        self.neighbours = [row.nonzero()[:, 0]]
+        self.x = None if self.x is None else self.x[[target]]
 
     def clean(self, target: int) -> Tensor:
         """bool[n]: the nodes that the arrival is linked to."""

@@ -10,7 +10,9 @@ from torch import Tensor
 from unswayed.certificates.about import Words
 from unswayed.errors import InputError
 from unswayed.sampling.inputs import Graph, read_graph
-from unswayed.sampling.threat import Threat, read_nodes
+from unswayed.sampling.layout import Layout, pairs_layout
+from unswayed.sampling.reading import read_nodes
+from unswayed.sampling.threats.base import Threat
 from unswayed.theory.noise import Noise
 
 
@@ -45,6 +47,10 @@ class Inject(Threat):
     def graphs(self) -> list[Graph]:
         """The one graph."""
         return [self.graph]
+
+    def layout(self, target: int) -> Layout:
+        """The honest edges, which noise may hide."""
+        return pairs_layout(self.graph, self.graph.pairs, self.clean(target))
 
     def graph_of(self, target: int) -> Graph:
         """The graph in which every target is classified."""

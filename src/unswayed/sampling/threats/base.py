@@ -1,0 +1,139 @@
+"""What every threat model has, and the views of it that engines ask for.
+
+A threat turns its input into structure vectors of zeros and ones, and says by itself how noisy versions of them become
+graphs, which targets they vote for together, and how people speak of it. Everything else (node features, self-loops,
+labels, training nodes) is constant, and nothing is promised if it changes.
+"""
+
+import copy
+import hashlib
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from unswayed.certificates.about import Words
+from unswayed.errors import InputError, Unsupported
+from unswayed.sampling.inputs import Graph, update_hash
+from unswayed.sampling.layout import Layout
+from unswayed.theory.noise import Noise
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class RowView:
+    """The links of one node of one graph at a time: entry v switches the link between the target and node v."""
+
+    graph: Graph
+    nodes: Tensor
+
+
+class Threat:
+    """What every threat model has: `targets`, and for each of them `entries` and `ones` of its structure vector."""
+
+    kind: ClassVar[str]
+    newcomers: ClassVar[bool] = (
+        False  # whether an attack brings nodes of its own, which must not matter where unseen
+    )
+    words: Words = Words()  # how people speak of it; a class attribute, or one that depends on the instance
+    style: ClassVar[str | None] = (
+        None  # "bits" where rows of bits are asked about; None: graphs, as the classifier takes them
+    )
+    parts: ClassVar[bool] = (
+        False  # whether the entries may leave parts of the graph out of every target's reach
+    )
+    nodes: Tensor | None = (
+        None  # where each target is in its graph; None where a whole graph, or row, is classified
+    )
+    targets: IntArray
+    entries: IntArray
+    ones: IntArray
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    def __repr__(self) -> str:
+        low, high = int(self.entries.min()), int(self.entries.max())
+        return f"{type(self).__name__}({len(self)} targets, {low if low == high else f'{low} to {high}'} entries each)"
+
+    def clean(self, target: int) -> Tensor:
+        """bool[entries]: the structure vector of the target at this position, before any noise."""
+        raise NotImplementedError
+
+    def layout(self, target: int) -> Layout:
+        """How the structure vector of the target at this position becomes a graph."""
+        raise Unsupported(f"{type(self).__name__} has no noisy graphs to be asked about; use prove.")
+
+    @property
+    def together(self) -> bool:
+        """Whether one noisy graph is the same for all targets, and can vote for all of them."""
+        return self.nodes is not None
+
+    def row_view(self) -> RowView | None:
+        """The threat as rows of one graph, for engines that know rows; None where it is not that."""
+        return None
+
+    def graphs_view(self) -> list[Graph] | None:
+        """The graphs that are classified, one a target, where every pair of nodes is an entry; None where it is not that."""
+        return None
+
+    def whole_view(self) -> Graph | None:
+        """The one graph whose nodes are classified, where every pair is an entry; None where it is not that."""
+        return None
+
+    def free(self, target: int) -> Tensor:
+        """int64: the drawn entries that an attacker may change."""
+        return torch.arange(self.drawn(target))
+
+    def drawn(self, target: int) -> int:
+        """How many entries a sample of the noise has."""
+        return int(self.entries[target])
+
+    def takes(self, noise: Noise) -> Noise:
+        """The noise as it is drawn for this threat; noise that is not made for it is refused."""
+        if noise.threats and self.kind not in noise.threats:
+            raise InputError(
+                f"{type(noise).__name__} is noise for the threat {' or '.join(noise.threats)}, not for {self.kind}."
+            )
+        return noise
+
+    def attacked(self, target: int, entries: Tensor) -> Self:
+        """The target at this position alone, once these entries of its structure vector have been changed."""
+        other = copy.copy(self)
+        other.targets, other.entries = self.targets[[target]], self.entries[[target]]
+        if self.nodes is not None:
+            other.nodes = self.nodes[[target]]
+        other._change(target, entries)
+        other.ones = np.array([int(other.clean(0).sum())])
+        return other
+
+    def _change(self, target: int, entries: Tensor) -> None:
+        """Change these entries of what was the target at this position of the threat that this is a copy of."""
+        raise NotImplementedError
+
+    def digests(self) -> dict[str, str]:
+        """sha256 of each part of the content."""
+        raise NotImplementedError
+
+    def constants(self) -> str:
+        """sha256 of everything else that `forward(data)` can read: labels, masks, positions."""
+        graphs = getattr(self, "graphs", None) or [getattr(self, "graph", None)]
+        joined = "".join(graph.constants() for graph in graphs if graph is not None)
+        return hashlib.sha256(joined.encode()).hexdigest()
+
+    def describe(self) -> dict[str, Any]:
+        """JSON-ready: kind, sizes, content hashes and words; but for the words, equal ones mean the same question."""
+        targets = update_digest("targets", torch.from_numpy(self.targets))
+        said = {"words": self.words.to_dict()}
+        return {"kind": self.kind, "number": len(self), "targets": targets, **self.digests(), **said}
+
+
+def update_digest(name: str, value: Tensor) -> str:
+    """sha256 of one named tensor."""
+    hashed = hashlib.sha256()
+    update_hash(hashed, name, value)
+    return hashed.hexdigest()
