@@ -12,6 +12,8 @@ A mutant is *killed* when a test fails, and *survived* when all tests pass. It i
 them take over 200 s of processor time, which does not depend on what else the machine does: ten times what the tests take, and
 more than that for any one of them. What is known of those that no test kills is in mutation_reasons.toml; only where that says
 that the mutant loops does it count as killed.
+
+With `--only ballots hashed` the mutants are those of these modules alone, and so are the tests.
 """
 
 import argparse
@@ -53,13 +55,14 @@ NEAREST = {
     "noise": "regions",
     "regions": "size",
     "bounds": "ranking",
+    "ballots": "electorate",
 }
 LONG = ("test_coverage.py", "test_brute_force.py", "test_exact_check.py", "in_1e11", "100000000")
 TEST_SECONDS, ALL_SECONDS = 30, 200  # of processor time, for any one test and for all of them
 
 
-def phases(root: Path, module: str) -> list[list[str]]:
-    """The module's own tests, and then all others: most mutants die before the others are even collected."""
+def phases(root: Path, module: str, alone: bool) -> list[list[str]]:
+    """The module's own tests, and then, unless `alone`, all others: most mutants die before the others are even collected."""
     name = Path(module).stem
     names = [
         f"{folder}/test_{near}.py"
@@ -67,6 +70,8 @@ def phases(root: Path, module: str) -> list[list[str]]:
         for folder in ("tests/theory", "tests")
     ]
     near = [path for path in names if (root / path).exists()]
+    if alone:
+        return [[path, module] for path in near]
     others = TESTS[1:] if name == "votes" else TESTS  # the theory imports no votes
     return [near, [*others, *(f"--ignore={path}" for path in near)]]
 
@@ -100,13 +105,13 @@ def run_tests(root: Path, tests: list[str]) -> int:
         return 99
 
 
-def verdict(root: Path, module: str, code: str) -> str:
+def verdict(root: Path, module: str, code: str, alone: bool = False) -> str:
     """killed, endless or survived."""
     path = root / module
     original = path.read_text()
     path.write_text(code)
     try:
-        for tests in phases(root, module):
+        for tests in phases(root, module, alone):
             child = os.fork()
             if child == 0:
                 os._exit(run_tests(root, tests))
@@ -140,19 +145,20 @@ def copy_to(folder: Path) -> Path:
     return folder
 
 
-def work(source: Path, mutants: list[Mutant], results) -> None:
+def work(source: Path, mutants: list[Mutant], results, alone: bool) -> None:
     preload()
     with tempfile.TemporaryDirectory() as folder:
         root = Path(shutil.copytree(source, Path(folder) / "copy"))
         os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(Path(folder) / "hypothesis")
         begin = time.perf_counter()
-        if verdict(root, UNCHANGED, (root / UNCHANGED).read_text()) != "survived":
+        unchanged = mutants[0].module if alone else UNCHANGED
+        if verdict(root, unchanged, (root / unchanged).read_text(), alone) != "survived":
             results.put((None, "the tests fail without any mutation", 0.0))
             return
         print(f"without a mutation the tests take {time.perf_counter() - begin:.0f} s", flush=True)
         for mutant in mutants:
             begin = time.perf_counter()
-            end = verdict(root, mutant.module, mutated(root, mutant))
+            end = verdict(root, mutant.module, mutated(root, mutant), alone)
             results.put((mutant, end, time.perf_counter() - begin))
 
 
@@ -167,11 +173,13 @@ def state(root: Path) -> dict[str, str]:
     return {"code": digest(code), "tests": digest(tests)}
 
 
-def test_all(root: Path, mutants: list[Mutant], workers: int):
+def test_all(root: Path, mutants: list[Mutant], workers: int, alone: bool):
     """(mutant, verdict, seconds) as they come."""
     results: multiprocessing.Queue = multiprocessing.Queue()
     parts = [mutants[i::workers] for i in range(workers)]
-    processes = [multiprocessing.Process(target=work, args=(root, part, results)) for part in parts if part]
+    processes = [
+        multiprocessing.Process(target=work, args=(root, part, results, alone)) for part in parts if part
+    ]
     for process in processes:
         process.start()
     for _ in mutants:
@@ -272,6 +280,7 @@ def arguments() -> argparse.Namespace:
         action="store_true",
         help="tests have only been added: what survived before is tried again, all else stays as it was",
     )
+    parser.add_argument("--only", nargs="*", default=[], help="modules of theory/ to change, by their names")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--page", type=Path, help="the record as Markdown")
     return parser.parse_args()
@@ -282,11 +291,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = copy_to(Path(folder))
         now = state(root)
-        mutants, population, passed = sample(root, given.seed, given.mutants)
+        mutants, population, passed = sample(root, given.seed, given.mutants, given.only)
         ends = remembered(given.journal, now, given.added)
         todo = [mutant for mutant in mutants if mutant.key not in ends]
         print(f"{population} mutants, {len(mutants)} in the sample, {len(todo)} to test", flush=True)
-        for mutant, end, seconds in test_all(root, todo, given.workers):
+        for mutant, end, seconds in test_all(root, todo, given.workers, bool(given.only)):
             ends[mutant.key] = end
             if given.journal:
                 with given.journal.open("a") as file:

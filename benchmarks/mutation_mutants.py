@@ -6,6 +6,7 @@ import difflib
 import hashlib
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -100,9 +101,9 @@ def trivial(root: Path, mutant: Mutant) -> bool:
         return True
 
 
-def sample(root: Path, seed: int, size: int) -> tuple[list[Mutant], int, int]:
+def sample(root: Path, seed: int, size: int, only: Sequence[str] = ()) -> tuple[list[Mutant], int, int]:
     """The first `size` mutants that say something, how many there are in all, and how many were passed over."""
-    everything = all_mutants(root, seed)
+    everything = [m for m in all_mutants(root, seed) if not only or Path(m.module).stem in only]
     chosen: list[Mutant] = []
     for passed, mutant in enumerate(everything):
         if len(chosen) == size:

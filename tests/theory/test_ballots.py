@@ -171,3 +171,15 @@ def test_sums_near_the_limit_are_still_exact():
     big = 2**59
     case = Linear([0], [[0, 2 * big]], [[[0, big], [0, big]]], [[True, True]])
     assert case.sizes().tolist() == [2]
+
+
+def test_gains_that_all_targets_share_stay_written_once():
+    rng = np.random.default_rng(5)
+    spare, present = rng.integers(0, 9, (4, 3)), rng.random((4, 6)) < 0.5
+    shared = Linear(np.zeros(4, int), spare, rng.integers(-3, 4, (1, 6, 3)), present)
+    some = shared.take([2, 0])
+    assert some.gains.strides[0] == 0
+    assert np.array_equal(some.sizes(), shared.sizes()[[2, 0]])
+    apart = Linear(np.zeros(4, int), spare, shared.gains.copy(), present)
+    assert np.array_equal(apart.take([2, 0]).sizes(), some.sizes())
+    assert len(shared.take([])) == 0

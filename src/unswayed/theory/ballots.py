@@ -104,8 +104,11 @@ class Linear:
     def take(self, index: Any) -> "Linear":
         """The targets at these positions."""
         chosen = np.atleast_1d(np.arange(len(self))[index])
-        parts = (self.label, self.spare, self.gains, self.present, self.entries)
-        return Linear(*(part[chosen] for part in parts))
+        shared = self.gains.strides[0] == 0  # gains of all targets alike are not written out
+        gains = self.gains[:1] if shared else self.gains[chosen]
+        return Linear(
+            self.label[chosen], self.spare[chosen], gains, self.present[chosen], self.entries[chosen]
+        )
 
     def sizes(self, change: str = "any") -> Ints:
         """int64[t]: the largest K such that no change of at most K entries changes the label; all entries if none ever does.
