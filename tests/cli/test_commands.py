@@ -315,23 +315,61 @@ def test_frontier_never_uses_the_noise_that_certifies(call, own, monkeypatch):
     assert "unswayed certify" in out
 
 
-def test_demo_falls_back_to_the_karate_club(call, monkeypatch, here):
-    from unswayed.cli import demo, inputs
-    from unswayed.errors import WorldError
+def test_demo_on_cora_falls_back_to_the_karate_club(call, monkeypatch, here, offline):
+    from unswayed.cli import demo
 
-    def offline(*_, **__):
-        raise WorldError("no network.")
-
-    monkeypatch.setattr(inputs, "find", lambda entry: None)
-    monkeypatch.setattr(inputs, "load", offline)
-    assert demo.choose()["dataset"] == "karate"
-    monkeypatch.setitem(demo.WORDS, "samples", 200)
-    code, out, err = call("demo")
+    monkeypatch.setitem(demo.CORA, "samples", 200)
+    code, out, err = call("demo", "--dataset", "cora")
     assert code == 0, err
     assert "could not be fetched" in err.replace("\n", " ")
     assert str(here / "unswayed-report.html") in out
     assert "floor" in out
     assert (here / "unswayed-report.html").stat().st_size < 3_000_000
+
+
+@pytest.fixture
+def offline(monkeypatch):
+    from unswayed.cli import inputs
+    from unswayed.errors import WorldError
+
+    def fail(*_, **__):
+        raise WorldError("no network.")
+
+    monkeypatch.setattr(inputs, "find", lambda entry: None)
+    monkeypatch.setattr(inputs, "load", fail)
+
+
+def test_demo_without_a_network_runs_on_a_made_up_graph_and_ends_in_what_it_means(
+    call, monkeypatch, here, offline
+):
+    from unswayed.cli import demo
+
+    monkeypatch.setattr(demo, "SAMPLES", 1000)
+    monkeypatch.setitem(demo.QUICK, "steps", 25)
+    code, out, err = call("demo")
+    assert code == 0, err
+    assert "made-up graph instead" in err.replace("\n", " ")
+    assert "here certificates pay" in out
+    assert "unswayed demo --dataset cora" in out.splitlines()[-1]
+    assert (here / "unswayed-report.html").stat().st_size < 3_000_000
+
+
+def test_demo_speaks_json(call_json, monkeypatch, offline):
+    from unswayed.cli import demo
+
+    monkeypatch.setattr(demo, "SAMPLES", 1000)
+    monkeypatch.setitem(demo.QUICK, "steps", 25)
+    told = call_json("demo", "--dataset", "blocks")
+    assert list(told["certified_accuracy"]) == [
+        "proved, label ballots", "proved, trained network", "smoothed, label ballots",
+    ]  # fmt: skip
+    assert told["certified_accuracy"]["proved, label ballots"]["5"] > told["floor"]
+
+
+def test_demo_knows_its_datasets(call):
+    code, _, err = call("demo", "--dataset", "mutag")
+    assert code == 2
+    assert "highschool, blocks or cora" in err
 
 
 def test_names_of_own_nodes_are_used(call_json, own, here):

@@ -43,7 +43,6 @@ def _rows(result: Result, beside: Result, protocol: str) -> Iterator[Row]:
         yield {
             "dataset": result.case.dataset,
             "task": "node",
-            "model": how.pop("model", result.case.method),
             "recipe": result.case.method,
             "method": result.case.method,
             "protocol": protocol,
@@ -78,7 +77,8 @@ def floors_of(beside: Result, targets: int) -> dict[str, float]:
 def sizes_of(result: Result, budget: str) -> tuple[npt.NDArray[Any], npt.NDArray[Any], Row]:
     """(label, size, how) of every test target against this kind of change."""
     if "label" in result.arrays:
-        exact = {"alpha": None, "samples": None, "bounds": None, "beta": None}
+        model = result.facts.get("model", result.case.method)
+        exact = {"model": model, "alpha": None, "samples": None, "bounds": None, "beta": None}
         return result.arrays["label"], result.arrays[budget], exact
     spot = chosen_noise(result, budget)
     certs = _certified(result, "test", spot)
