@@ -131,6 +131,8 @@ def test_fakes_are_bounded_by_the_worst_that_one_can_say():
     harm = [[3, 0], [3, 0], [3, 0], [0, 9]]
     assert injected_sizes(label, spare, harm, most=50).tolist() == [2, 2, -1, 50]
     assert injected_sizes([0], [[0, 900]], [[0, 1]], most=50).tolist() == [50]
+    assert injected_sizes([0], [[0, 0]], [[0, 1]], most=50).tolist() == [0]
+    assert injected_sizes([0], [[0, 0]], [[0, 0]], most=50).tolist() == [50]
 
 
 def test_the_sums_of_the_largest_harms():
@@ -148,6 +150,8 @@ def test_the_sums_of_the_largest_harms():
         (lambda: Linear.of_scores([[1, 2]], [[[0, 1, 2]]], [[True]]), "does not fit scores"),
         (lambda: Linear.of_scores([[1, 2]], [[[0, 1]]], [[1]]), "`present` must be true or false"),
         (lambda: Linear([0], [[0, 1]], [[[0, 1]] * 3], [[True, False]]), "does not fit"),
+        (lambda: Linear([0, 0], [[0, 1], [0, 1]], [[[0, 1]]], [[True]]), "`present` must be true or false"),
+        (lambda: Linear([0], [[0, 1]], [[[0, 1]]], [[True], [True]]), "`present` must be true or false"),
         (lambda: Linear([2], [[0, 1]], [[[0, 1]]], [[True]]), "one of the classes"),
         (lambda: Linear([-1], [[0, 1]], [[[0, 1]]], [[True]]), "one of the classes"),
         (lambda: Linear([0, 0], [[0, 1]], [[[0, 1]]], [[True]]), "one number a target"),
@@ -165,6 +169,10 @@ def test_the_sums_of_the_largest_harms():
 def test_bad_input_is_refused_in_one_sentence(call, words):
     with pytest.raises(InputError, match=words):
         call()
+
+
+def test_unsigned_numbers_are_numbers():
+    assert spare_of(np.array([[3, 1]], dtype=np.uint64)).tolist() == [[0, 2]]
 
 
 def test_sums_near_the_limit_are_still_exact():

@@ -6,7 +6,7 @@ itself. The results are those of `ballots.Linear` on all entries; the tests comp
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -146,11 +146,15 @@ class Electorate:
     def sizes(self, change: str = "any", arrays: Arrays = NUMPY) -> Ints:
         """int64[t]: the largest K such that no change of at most K entries changes the label; all entries if none ever does."""
         check_change(change)
-        if len(self) <= FEW:
-            return np.array([self._size_of_one(i, change) for i in range(len(self))], dtype=np.int64)
+        if len(self) > FEW:
+            return self._sizes(change, arrays)
+        return np.array([self._size_of_one(i, change) for i in range(len(self))], dtype=np.int64)
+
+    def _sizes(self, change: str, arrays: Arrays = NUMPY) -> Ints:
+        """All targets together, each against its most dangerous rival first."""
         best, least = self.entries.copy(), self._at_least(change)
         order = np.argsort(least, axis=1, kind="stable")
-        for place in range(self.classes - 1):  # the most dangerous rival first
+        for place in range(self.classes - 1):
             rival = order[:, place]
             open_ = np.flatnonzero(np.take_along_axis(least, rival[:, None], axis=1)[:, 0] < best)
             if len(open_):
@@ -221,12 +225,13 @@ class Electorate:
 
     def witness(self, target: int, change: str = "any") -> Ints | None:
         """The entries of a cheapest attack on this target, size + 1 of them, each linked or unlinked; None if there is none."""
-        check_change(change)
-        for voter, small, enough in self._small(target):
-            found = small.witness(0, change)
-            if enough or (found is not None and len(found) <= small.depth):
-                return None if found is None else self._entry(target, voter[found])
-        raise AssertionError("the last list holds every voter")
+        size = int(self.take([target]).sizes(change)[0])
+        if size >= self.entries[target]:
+            return None
+        voter, small = self._shortlist(target, size + 1)
+        found = small.witness(0, change)
+        assert found is not None
+        return self._entry(target, voter[found])
 
     def voices(self, target: int, rival: int) -> tuple[Ints, Ints]:
         """(entries that are there, what each adds to the margin over this rival)."""
@@ -243,43 +248,37 @@ class Electorate:
         return entry
 
     def _size_of_one(self, target: int, change: str) -> int:
-        for _, small, enough in self._small(target):
-            size = int(small.sizes(change)[0])
-            if enough or size < small.depth:
-                return int(self.entries[target]) if size >= len(small.present[0]) else size
-        raise AssertionError("the last list holds every voter")
+        """One target against the worst few voters of each list; where those do not settle it, all rivals at once."""
+        voter, small = self._shortlist(target, DEEP)
+        size = int(small.sizes(change)[0])
+        if size < min(DEEP, len(voter)):
+            return size
+        rivals = np.delete(np.arange(self.classes), self.label[target])
+        who = np.full(len(rivals), target)
+        return int(self._against(who, rivals, change, NUMPY, KEPT).min())
 
-    def _small(self, target: int) -> Iterator[tuple[Ints, "Shortlist", bool]]:
-        """The voters that can matter, as linear entries: exact for attacks up to a depth, then for deeper ones, then for all."""
+    def _shortlist(self, target: int, depth: int) -> tuple[Ints, Linear]:
+        """The voters that an attack of at most `depth` changes would take, and the target's entries with them alone."""
         here = slice(self.start[target], self.start[target + 1])
         linked, label, classes = self.voter[here], int(self.label[target]), self.classes
-        depth = DEEP
-        while True:
-            length = min(self.roll.voters, depth + len(linked) + 1)
-            codes = np.array([label * classes + c for c in range(classes) if c != label])
-            lists = self.roll.sorted_for(codes, NUMPY, max(KEPT, length))
-            ahead = lists.voter.reshape(classes - 1, -1)[:, :length].ravel()
-            new = np.setdiff1d(ahead, np.append(linked, self.itself[target]))
-            row = np.concatenate([self.row[here], new])
-            effect = self.roll.ballots[row].astype(np.int64) + self.own[target]
-            present = np.arange(len(row)) < len(linked)
-            gains = effect[:, label, None] - effect
-            yield (
-                np.concatenate([linked, new]),
-                Shortlist([label], self.spare[target, None], gains[None], present[None], depth),
-                length == self.roll.voters,
-            )
-            depth *= 16
+        length = min(self.roll.voters, depth + len(linked) + 1)
+        codes = np.array([label * classes + c for c in range(classes) if c != label])
+        lists = self.roll.sorted_for(codes, NUMPY, max(KEPT, length))
+        ahead = lists.voter.reshape(classes - 1, -1)[:, :length].ravel()
+        new = _without(ahead, np.append(linked, self.itself[target]))
+        effect = self.roll.ballots[np.concatenate([self.row[here], new])].astype(np.int64) + self.own[target]
+        present = np.arange(len(effect)) < len(linked)
+        gains = effect[:, label, None] - effect
+        spare = self.spare[target, None]
+        return np.concatenate([linked, new]), Linear([label], spare, gains[None], present[None])
 
 
-class Shortlist(Linear):
-    """Entries of one target that hold the worst `depth` of every kind."""
-
-    depth: int
-
-    def __init__(self, label: Any, spare: Any, gains: Any, present: Any, depth: int) -> None:
-        super().__init__(label, spare, gains, present)
-        object.__setattr__(self, "depth", depth)
+def _without(values: Ints, others: Ints) -> Ints:
+    """The values, sorted and each once, that are not among the others; several times as fast as numpy's own on few."""
+    left, gone = np.sort(values), np.sort(others)
+    left = left[np.append(True, left[1:] != left[:-1])] if len(left) else left
+    place = np.minimum(np.searchsorted(gone, left), len(gone) - 1)
+    return np.asarray(left[gone[place] != left])
 
 
 def _side_by_side(work: Callable[[Ints], Any], parts: list[Ints]) -> list[Any]:
