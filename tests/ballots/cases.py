@@ -23,4 +23,4 @@ def awakened(net, seed=0):
     with torch.no_grad():
         for p in net.parameters():
             p.add_(torch.randn_like(p) * 0.5)
-    return net
+    return net.eval()

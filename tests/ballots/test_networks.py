@@ -292,3 +292,14 @@ def test_wild_weights_are_refused():
         net.own_weight.fill_(1e9)
     with pytest.raises(UnsoundModel, match="too large"):
         net.freeze(data)
+
+
+def test_freezing_straight_after_training_leaves_nothing_to_chance():
+    data = random_graph(np.random.default_rng(2))
+    net = awakened(BallotNetwork(3, 3, hidden=32)).train()
+    first = net.freeze(data).table_hash
+    assert net.train().freeze(data).table_hash == first
+    x = torch.randn(1, 3)
+    assert torch.equal(net.own_of_new(x, 1)[0], net.own_of_new(x, 1)[0])
+    fresh = copy.deepcopy(net)
+    assert torch.equal(net.own_of_new(x, 1)[0], fresh.own_of_new(x, 1)[0])

@@ -49,11 +49,11 @@ class Tabled(nn.Module):
         return super().train(mode)
 
     def exact(self) -> Self:
-        """A copy in float64 on the CPU, without tables; kept while the model stays frozen."""
+        """A copy in float64 on the CPU, in evaluation mode, without tables; kept while the model stays frozen."""
         if self not in EXACT_TWINS:
             shared = [*self._buffers.values(), *self.constants()]
             twin = copy.deepcopy(self, {id(part): part for part in shared})
-            EXACT_TWINS[self] = twin.thaw().to(device="cpu", dtype=torch.float64)
+            EXACT_TWINS[self] = twin.thaw().to(device="cpu", dtype=torch.float64).eval()
         return cast(Self, EXACT_TWINS[self])
 
     def constants(self) -> list[Any]:
