@@ -164,6 +164,21 @@ def test_the_sums_of_the_largest_harms():
         (lambda: linear(*CASES[0]).witness(0, "all"), "change must be one of"),
         (lambda: linear(*CASES[0]).grid(-1, 0), "adds must be a whole number"),
         (lambda: injected_sizes([0], [[0, 1]], [[0, 1, 2]], most=1), "do not fit together"),
+        (lambda: injected_sizes([0, 0], [[0, 1]], [[0, 1]], most=1), "do not fit together"),
+        (lambda: injected_sizes([0], [[0, 1]], [[0, 1]], most=-1), "most must be a whole number"),
+        (lambda: Linear([0], [[0, 1]], [[[0, 1]]], [True]), "`present` must be true or false"),
+        (lambda: Linear([0, 0], [[0, 1]] * 2, [[[0, 1]]], [[True]]), "`present` must be true or false"),
+        (lambda: Linear([0], [[0, 1]], [[[0, 1]]], [[True]] * 2), "`present` must be true or false"),
+        (lambda: Linear([0, 0], [[0, 1]], [[[0, 1]]], [[True]], entries=[1, 1]), "one number a target"),
+        (lambda: Linear([0], [[0, 1]], [[[0, 1]]], [[True]], entries=[1, 1]), "one number a target"),
+        (lambda: Linear.of_scores([[1, 2]] * 3, [[[0, 1]]] * 2, [[True]] * 3), "does not fit scores"),
+        (lambda: Linear([0], [[0, 2**61]], [[[0, 2**61]]], [[True]]), "coarser fixed point"),
+        (lambda: Linear([0], [[0, 2**61]], [[[0, -(2**61)]]], [[True]]), "coarser fixed point"),
+        (
+            lambda: Linear([0], [[0, 2**62]], np.zeros((1, 0, 2), int), np.zeros((1, 0), bool)),
+            "coarser fixed point",
+        ),
+        (lambda: spare_of(np.array([[2**62, 0]], dtype=np.uint64)), "coarser fixed point"),
     ],
 )
 def test_bad_input_is_refused_in_one_sentence(call, words):
@@ -191,3 +206,50 @@ def test_gains_that_all_targets_share_stay_written_once():
     apart = Linear(np.zeros(4, int), spare, shared.gains.copy(), present)
     assert np.array_equal(apart.take([2, 0]).sizes(), some.sizes())
     assert len(shared.take([])) == 0
+
+
+def test_what_just_fits_is_taken():
+    largest = Linear([0], [[0, 2**61 - 1]], [[[0, 2**61]]], [[True]])
+    assert largest.sizes().tolist() == [0]
+    assert Linear([0], [[0, 1]], [[[0, 1]]], [[True]], entries=[0]).entries.tolist() == [0]
+    nothing = Linear([0], [[0, 2**62 - 1]], np.zeros((1, 0, 2), int), np.zeros((1, 0), bool))
+    assert nothing.sizes().tolist() == [0]
+    assert nothing.witness(0) is None
+    assert spare_of(np.array([[3, 1]], dtype=np.uint64)).tolist() == [[0, 2]]
+    assert spare_of(np.array([[2**62 - 1, 0]], dtype=np.uint64)).tolist() == [[0, 2**62 - 1]]
+    assert spare_of(np.array([[100, -100]], dtype=np.int8)).tolist() == [[0, 200]]
+    assert spare_of([[1, 5]], [0]).tolist() == [[0, -4]]
+    assert spare_of([[5, 1]], [1]).tolist() == [[-5, 0]]
+
+
+def test_fakes_that_may_or_may_not_hurt():
+    assert injected_sizes([0] * 4, [[0, 0], [0, 2], [0, 3], [0, 4]], [[0, 3]] * 4, most=9).tolist() == [
+        0,
+        0,
+        1,
+        1,
+    ]
+    assert injected_sizes([0, 0], [[0, 8], [0, 8]], [[0, 1], [0, -1]], most=9).tolist() == [8, 9]
+    assert injected_sizes([0, 1], [[0, 5, 2], [3, 0, 9]], [[0, 1, 1], [1, 0, 1]], most=9).tolist() == [2, 3]
+    assert injected_sizes([0], [[0, 5]], [[0, 0]], most=0).tolist() == [0]
+
+
+def test_the_cheapest_attack_of_all_rivals_is_shown():
+    case = Linear([0], [[0, 3, 1]], [[[0, 1, 1], [0, 1, 1], [0, 2, 1], [0, 3, 0]]], [[True] * 4])
+    assert case.sizes().tolist() == [1]
+    assert len(case.witness(0)) == 2
+    other = Linear([1], [[1, 0, 3]], [[[1, 0, 1], [1, 0, 1], [1, 0, 2], [0, 0, 3]]], [[True] * 4])
+    assert len(other.witness(0)) == other.sizes()[0] + 1 == 2
+    assert other.witness(0, "adds") is None
+    assert len(other.witness(0, "deletes")) == 2
+
+
+def test_targets_are_taken_by_any_index():
+    case = Linear(
+        [0, 1, 0], [[0, 3], [2, 0], [0, 9]], [[[0, 2]], [[2, 0]], [[0, 2]]], [[True]] * 3, entries=[1, 1, 0]
+    )
+    assert case.take(1).label.tolist() == [1]
+    assert case.take(slice(1, 3)).entries.tolist() == [1, 0]
+    assert case.take(np.array([True, False, True])).spare.tolist() == [[0, 3], [0, 9]]
+    assert case.take([1, 0]).gains.tolist() == [[[2, 0]], [[0, 2]]]
+    assert case.take([]).present.shape == (0, 1)
