@@ -45,6 +45,11 @@ def test_prove_says_what_the_library_says(call_json, here):
     assert list(accuracy.values()) == expected.tolist()
 
 
+def test_a_report_beside_the_document_leaves_stdout_to_the_document(call_json, here):
+    assert call_json("prove", *FILES, "--report", "r.html")["report"] == "r.html"
+    assert (here / "r.html").exists()
+
+
 def test_the_floor_is_found_for_proofs_too(call_json):
     found = call_json("prove", *FILES[:-1])
     assert set(found["floor"]) == {"name", "accuracy"}

@@ -105,11 +105,11 @@ def prove(
 
 
 def _present(found: "Proven", report: Path | None, as_json: bool) -> None:
-    from unswayed.cli.certify import document, present
+    from unswayed.cli.certify import document, present, save_report
 
     if as_json:
         if report is not None:
-            present(found.record, found.certs, report=report, as_json=False)
+            save_report(found.record, found.certs, report)
         emit({**document(found.record, found.certs, report), **found.recall_facts()})
         return
     present(found.record, found.certs, report=report, as_json=False)
