@@ -59,7 +59,7 @@ def poll(
     draws one noise for all targets, which leaves each target's guarantee as it is. `purpose` separates the noise that
     trains or selects a model from the noise that certifies it. `draws` picks between two streams of the same law: "dense"
     draws every entry, "sparse" only what changes (`AllPairs(data, nodes)` with shared noise), "auto" the cheaper one.
-    `until` (`Target(size=…)`, `Budget(seconds=…)`, or both joined by `|`) stops before `samples`, each target as soon as the
+    `until` (`UntilSize(size=…)`, `Budget(seconds=…)`, or both joined by `|`) stops before `samples`, each target as soon as the
     rule has settled it; such votes are adaptive, and only `certify(..., bounds="anytime")` takes them. `audit` answers,
     drawn at random from all that were counted, are asked again of the model itself, one graph at a time; if one of them
     was another (but for logits that tie within rounding), all votes are refused. `votes.notes["audit"]` says how many agreed.
@@ -118,7 +118,7 @@ def _poll_until(
 ) -> Votes:
     """Look at the votes at fixed sample numbers and go on with the targets that the rule has not settled."""
     if not isinstance(rule, Rule):
-        raise InputError(f"until must be Target(size=…) or Budget(seconds=…), not {rule!r}.")
+        raise InputError(f"until must be UntilSize(size=…) or Budget(seconds=…), not {rule!r}.")
     rule, everyone = rule.begin(), np.arange(len(ledger.question.threat))
     with bar(progress, samples * len(everyone)) as advance:
         for start, stop in looks(samples):
