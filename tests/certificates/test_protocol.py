@@ -112,6 +112,19 @@ def test_sizes_are_those_of_the_grid_and_only_of_attacks_that_exist(certs):
         certs.sizes("toggles")
 
 
+@pytest.mark.parametrize("verb", [us.certify, lambda votes: us.certify_top(votes, 2)])
+def test_noise_that_depends_on_the_degree_goes_the_same_way(verb):
+    """With Keep the number of ones decides, and deletions are not monotone: the grid still agrees with the sizes."""
+    certs = verb(votes_of(us.Keep(kept=2, seats=8)))
+    grid = certs.grid(45, 9)
+    assert (certs.sizes("adds") > 0).any()
+    for i in np.flatnonzero(~certs.abstained):
+        zeros, ones = int(certs.about.zeros[i]), int(certs.about.ones[i])
+        assert certs.sizes("adds")[i] == grid[i, : zeros + 1, 0].sum() - 1
+        assert certs.sizes("deletes")[i] == grid[i, 0, : ones + 1].sum() - 1
+        assert (np.diff(grid[i].astype(int), axis=0) <= 0).all()
+
+
 def test_every_cell_of_an_attack_within_k_is_proven(certs):
     grid = certs.grid(12, 12)
     for i, size in enumerate(certs.size):

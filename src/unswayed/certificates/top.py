@@ -56,8 +56,10 @@ class TopCertificates(Polled):
         for a in range(adds + 1):
             for r in range(deletes + 1):
                 cells[:, a, r] = is_certified_topk(
-                    self.p_label, self.p_others, self.k, self.noise, adds=a, deletes=r
+                    self.p_label, self.p_others, self.k, self.noise, adds=a, deletes=r, ones=self.about.ones
                 )
+        for axis in (1, 2):  # a cell counts only if every smaller attack holds too
+            cells = np.logical_and.accumulate(cells, axis=axis)
         return cells & ~self.abstained[:, None, None]
 
     def outcome(self, label: str) -> str:
