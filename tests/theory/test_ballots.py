@@ -154,6 +154,10 @@ def test_the_sums_of_the_largest_harms():
         (lambda: Linear([0], [[0, 1]], [[[0, 1]]], [[True], [True]]), "`present` must be true or false"),
         (lambda: Linear([2], [[0, 1]], [[[0, 1]]], [[True]]), "one of the classes"),
         (lambda: Linear([-1], [[0, 1]], [[[0, 1]]], [[True]]), "one of the classes"),
+        (
+            lambda: Linear([[0]], [[0, 1]], [[[0, 1]]], [[True]]),
+            r"`label` must be whole numbers in 1 dimension\.$",
+        ),
         (lambda: Linear([0, 0], [[0, 1]], [[[0, 1]]], [[True]]), "one number a target"),
         (lambda: Linear([0], [[0, 1]], [[[0, 1]]], [[True]], entries=[2]), "at most the entries"),
         (lambda: Linear([0], [[0, 1]], [[[0, 1]]], [[True]], entries=[-1]), "at most the entries"),
