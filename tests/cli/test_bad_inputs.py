@@ -306,3 +306,12 @@ def test_votes_that_are_no_votes(call, here):
     code, _, err = call("report", "run")
     assert code == 2
     assert "votes.npz" in one_sentence(err)
+
+
+@pytest.mark.parametrize("bad", ["5", "5/", "/50", "6/5", "a/b", "5/50/7"])
+def test_kept_seats_are_two_numbers(call, own, bad):
+    at = own.index("--beta")
+    code, _, err = call("certify", *own[:at], *own[at + 2 :], "--keep", bad)
+    assert code == 2
+    assert "seats" in err
+    assert "Traceback" not in err

@@ -430,3 +430,29 @@ def test_one_attacker_and_many_targets(call_json, call, own):
     assert call_json("certify", *own)["shared"] is None
     _, out, _ = call("certify", *own, "--family", "--shared", "3")
     assert "covers that row alone" in " ".join(out.split())
+
+
+def plain(own):
+    """The words without their noise."""
+    at = own.index("--beta")
+    return own[:at] + own[at + 2 :]
+
+
+def test_kept_seats_are_certified(call_json, own):
+    found = call_json("certify", *plain(own), "--keep", "2/5")
+    assert found["noise"] == {"kind": "keep", "kept": 2, "seats": 5}
+    assert "--keep 2/5" in found["command"]
+    assert all(row["adds"] >= row["size"] for row in found["targets"])
+
+
+def test_the_frontier_tries_every_kind_of_noise(call_json, own):
+    words = [*plain(own), "--count", "2", "--betas", "0.7", "--all-noises", "--want-adds", "1"]
+    found = call_json("frontier", *words)
+    kinds = [row["kind"] for row in found["rows"]]
+    assert {"flip", "add-delete", "keep"} == set(kinds)
+    assert sum(row["recommended"] for row in found["rows"]) == 1
+    best = max(found["rows"], key=lambda row: row["certified_accuracy_wanted"])
+    chosen = next(row for row in found["rows"] if row["recommended"])
+    assert chosen["certified_accuracy_wanted"] == best["certified_accuracy_wanted"]
+    more = call_json("frontier", *plain(own), "--count", "2", "--betas", "0.7", "--keeps", "2/5,1/5")
+    assert [row["kind"] for row in more["rows"]] == ["flip", "keep", "keep"]

@@ -40,7 +40,7 @@ EXAMPLES = """
 ASKED: dict[str, Any] = {
     "dataset": None, "edges": None, "features": None, "labels": None, "nodes": "test", "threat": None,
     "model": None, "weights": None, "recipe": "clean", "protocol": "transductive",
-    "beta": None, "p_add": None, "p_delete": None, "samples": 10_000, "alpha": 0.001, "bounds": "strict",
+    "beta": None, "p_add": None, "p_delete": None, "keep": None, "samples": 10_000, "alpha": 0.001, "bounds": "strict",
     "family": False, "seed": 0, "device": "cpu", "engine": "auto", "runner": "serial", "address": None,
     "batch_size": None, "floor": True, "until_size": None, "budget": None, "top": None,
 }  # fmt: skip
@@ -67,6 +67,7 @@ def certify(
     beta: opt.Beta = None,
     p_add: opt.PAdd = None,
     p_delete: opt.PDelete = None,
+    keep: opt.Keep = None,
     samples: opt.Samples = 10_000,
     alpha: opt.Alpha = 0.001,
     bounds: opt.Bounds = opt.BoundsKind.STRICT,
@@ -115,7 +116,7 @@ def make_plan(words: dict[str, Any], store: Path | None, purpose: str = "certify
     from unswayed.cli.inputs import read_dataset, read_device, read_noise, read_targets
     from unswayed.cli.plan import Plan
 
-    noise = read_noise(words["beta"], words["p_add"], words["p_delete"])
+    noise = read_noise(words["beta"], words["p_add"], words["p_delete"], words["keep"])
     device = read_device(words["device"])
     data, parts = read_dataset(
         words["dataset"], words["edges"], words["features"], words["labels"], words["seed"]
@@ -174,7 +175,7 @@ def command_of(words: dict[str, Any], plan: "Plan", command: str = "certify", *m
     """The command that does this run again, without what is at its default or does not change the result."""
     shown = {name: value for name, value in words.items() if name not in WITHOUT_EFFECT}
     shown["model"] = plan.model
-    if shown["beta"] is None and shown["p_add"] is None:
+    if shown["beta"] is None and shown["p_add"] is None and shown["keep"] is None:
         shown["beta"] = 0.7
     always = ("model", "samples", "alpha", "seed")  # defaults may change between versions
     pairs = [(name, value) for name, value in shown.items() if name in always or value != ASKED[name]]

@@ -25,6 +25,8 @@ EXAMPLES = """
 
   unswayed frontier --dataset cora --betas 0.6,0.7,0.8,0.9 --count 50
 
+  unswayed frontier --dataset photo --all-noises --want-adds 5
+
   unswayed frontier --dataset cora --p-adds 0.001,0.01 --p-deletes 0.3,0.6 --want-deletes 3
 """
 SWEEP = opt.NOISE
@@ -54,6 +56,18 @@ def frontier(
     p_deletes: Annotated[
         str | None, typer.Option("--p-deletes", help="… with each of these p_delete.", rich_help_panel=SWEEP)
     ] = None,
+    keeps: Annotated[
+        str | None,
+        typer.Option("--keeps", help="Kept seats to try as well, such as 3/30,5/50.", rich_help_panel=SWEEP),
+    ] = None,
+    all_noises: Annotated[
+        bool,
+        typer.Option(
+            "--all-noises",
+            help="Try asymmetric noise, noise that only deletes and kept seats as well.",
+            rich_help_panel=SWEEP,
+        ),
+    ] = False,
     want_size: Annotated[
         int, typer.Option("--want-size", help="The K to recommend a setting for.", rich_help_panel=SWEEP)
     ] = 5,
@@ -85,7 +99,9 @@ def frontier(
         raise InputError(
             "--want-size, --want-adds and --want-deletes must be 0 or more and --count 1 or more."
         )
-    noises = read_sweep(betas, p_adds, p_deletes)
+    noises = read_sweep(betas, p_adds, p_deletes, keeps)
+    if all_noises:
+        noises += other_noises()
     split = (want_adds, want_deletes) if want_adds or want_deletes else None
     points, height, plan, ahead = _sweep(words, noises, count, floor, split)
     best = recommend(points, want_size)
@@ -101,10 +117,26 @@ def frontier(
         _print(points, best, want_size, split, height, command)
 
 
-def read_sweep(betas: str, p_adds: str | None, p_deletes: str | None) -> "list[Noise]":
+OTHERS = [(0.0, 0.5), (0.0, 0.7), (0.0, 0.9), (0.001, 0.4), (0.001, 0.7), (0.01, 0.6)]
+SEATS = ["3/30", "5/50", "10/50"]
+
+
+def other_noises() -> "list[Noise]":
+    """A few noises of every other kind."""
+    from unswayed.cli.inputs import read_noise, read_seats
+
+    return [*(read_noise(None, *pair) for pair in OTHERS), *map(read_seats, SEATS)]
+
+
+def read_sweep(
+    betas: str, p_adds: str | None, p_deletes: str | None, keeps: str | None = None
+) -> "list[Noise]":
     """Every noise of the sweep; each is checked before the first is tried."""
-    from unswayed.cli.inputs import read_noise
+    from unswayed.cli.inputs import read_noise, read_seats
     from unswayed.errors import InputError
+
+    if keeps is not None:
+        return [*read_sweep(betas, p_adds, p_deletes), *map(read_seats, keeps.split(","))]
 
     if (p_adds is None) != (p_deletes is None):
         raise InputError("An asymmetric sweep needs both --p-adds and --p-deletes.")
@@ -130,8 +162,11 @@ def _floats(words: str, flag: str) -> list[float]:
 
 
 def _noise_words(noise: "Noise") -> dict[str, Any]:
-    given = {name: round(value, 9) for name, value in noise.options().items()}
-    return {"beta": None, "p_add": None, "p_delete": None, **given}
+    given = noise.options()
+    none = {"beta": None, "p_add": None, "p_delete": None, "keep": None}
+    if "seats" in given:
+        return {**none, "keep": f"{given['kept']}/{given['seats']}"}
+    return {**none, **{name: round(value, 9) for name, value in given.items()}}
 
 
 def _sweep(
@@ -154,6 +189,9 @@ def _sweep(
     model = make_model(plan) if once else None
     points = []
     for noise in noises:
+        if noise.threats and threat.kind not in noise.threats:
+            note(f"{noise} is not for this threat and is left out.")
+            continue
         setting = replace(plan, noise=noise)
         note(f"Trying {noise} on {len(threat)} validation targets …")
         votes = run_plan(setting, threat, model if once else make_model(setting), None)

@@ -17,6 +17,7 @@ from unswayed.datasets.catalog import entry
 from unswayed.datasets.sources import find
 from unswayed.errors import InputError, WorldError
 from unswayed.sampling.threats import AllPairs, Row, Threat
+from unswayed.theory.keep import Keep
 from unswayed.theory.noise import AddDelete, Flip, Noise
 
 
@@ -80,8 +81,14 @@ def karate_club() -> Dataset:
     )
 
 
-def read_noise(beta: float | None, p_add: float | None, p_delete: float | None) -> Noise:
-    """Flip noise, or asymmetric noise where its two probabilities are given."""
+def read_noise(
+    beta: float | None, p_add: float | None, p_delete: float | None, keep: str | None = None
+) -> Noise:
+    """Flip noise, asymmetric noise where its two probabilities are given, or kept seats as "5/50"."""
+    if keep is not None:
+        if beta is not None or p_add is not None or p_delete is not None:
+            raise InputError("Give --keep, or --beta, or --p-add with --p-delete, not several of them.")
+        return read_seats(keep)
     if p_add is None and p_delete is None:
         return Flip(beta=0.7 if beta is None else beta)
     if beta is not None:
@@ -89,6 +96,14 @@ def read_noise(beta: float | None, p_add: float | None, p_delete: float | None) 
     if p_add is None or p_delete is None:
         raise InputError("Asymmetric noise needs both --p-add and --p-delete.")
     return AddDelete(p_add=p_add, p_delete=p_delete)
+
+
+def read_seats(words: str) -> Keep:
+    """Kept seats and all seats, as "5/50"."""
+    kept, slash, seats = words.partition("/")
+    if not (slash and kept.strip().isdecimal() and seats.strip().isdecimal()):
+        raise InputError(f"Kept seats are written as 5/50 (kept of all seats), not {words!r}.")
+    return Keep(int(kept), int(seats))
 
 
 def read_device(device: str) -> str:

@@ -158,6 +158,14 @@ PDelete = Annotated[
         "--p-delete", help="Asymmetric noise: probability that an edge vanishes.", rich_help_panel=NOISE
     ),
 ]
+Keep = Annotated[
+    str | None,
+    typer.Option(
+        "--keep",
+        help="Noise that only hides: so many of a node's seats are kept, as 5/50 (rows only).",
+        rich_help_panel=NOISE,
+    ),
+]
 Samples = Annotated[int, typer.Option(help="Noisy copies drawn for each target.", rich_help_panel=NOISE)]
 Alpha = Annotated[
     float,

@@ -101,7 +101,7 @@ class Checked(Counting):
 
     def _refuse_company(self, layout: Layout | SparseLayout, nodes: Tensor | None) -> None:
         """Refuse a classifier whose answer for a node depends on nodes that no path joins to it."""
-        if self.classifier.style == "edges" and not self.classifier.takes_batch:
+        if self.classifier.style == "edges":
             more, edges = in_company(layout.graph), layout.trial(self.question.noise, 0, 1)
             try:
                 said = self.alone.about(self.classifier, more, edges, nodes)[None]
