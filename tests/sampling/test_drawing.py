@@ -9,7 +9,9 @@ from torch_geometric.nn import GCNConv, SAGEConv, global_mean_pool
 
 import unswayed as us
 from unswayed.errors import InputError, UnsoundModel
+from unswayed.sampling import drawing
 from unswayed.sampling.drawing import NodeStream, SeatStream
+from unswayed.sampling.engines import generic, row_engine
 from unswayed.sampling.question import Question
 from unswayed.sampling.structures import layout_of
 from unswayed.sampling.threats.inject import Inject
@@ -169,3 +171,30 @@ def test_trial_graphs_of_keep_have_a_layout(data):
     question = Question(Net().eval(), us.Row(data, [0]), us.Keep(2, 5))
     assert layout_of(question, 0).size(question) > data.num_nodes
     assert not question.shared
+
+
+@pytest.mark.parametrize("engine", ["generic", "auto"])
+@pytest.mark.parametrize("noise", [us.Keep(2, 5), us.AddDelete(p_add=0, p_delete=0.6)])
+def test_equal_rows_are_asked_once_and_counted_as_often_as_drawn(data, noise, engine, monkeypatch):
+    threat = us.Row(data, [0, 3, 11])
+    asked = {"samples": 300, "seed": 2, "shared": False, "engine": engine, "audit": 0}
+    quick = us.poll(Net().eval(), threat, noise, **asked)
+    seen = []
+    monkeypatch.setattr(drawing, "ALIKE", -1)
+    for module in (generic, row_engine):
+        monkeypatch.setattr(module, "distinct", lambda flips, ones: seen.append(len(ones)) or (flips, None))
+    slow = us.poll(Net().eval(), threat, noise, **asked)
+    assert seen
+    assert quick.counts.tolist() == slow.counts.tolist()
+
+
+def test_different_rows_are_few_where_ones_are():
+    from_one = torch.tensor(
+        [[1, 0, 1], [0, 0, 1], [1, 1, 1], [0, 1, 1], [1, 0, 0], [1, 0, 1]], dtype=torch.bool
+    )
+    flips = torch.zeros_like(from_one), from_one
+    few, back = drawing.distinct(flips, torch.tensor([0]))
+    assert len(few[1]) == 2
+    assert (few[1][back][:, 0] == from_one[:, 0]).all()
+    assert drawing.distinct(flips, torch.tensor([0, 1, 2]))[1] is None
+    assert drawing.distinct(flips, torch.arange(3).repeat(9))[1] is None

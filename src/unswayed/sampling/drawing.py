@@ -12,6 +12,8 @@ from unswayed.sampling.stream import NAME, Stream
 from unswayed.sampling.threats.base import Threat
 from unswayed.theory.noise import AddDelete, Noise
 
+ALIKE = 20  # ones up to which samples of a row are compared: their subsets are few
+
 
 @dataclass(frozen=True)
 class SeatStream(Stream):
@@ -69,6 +71,23 @@ class NodeStream(Stream):
         nodes = hidden[:, entries:]
         gone = lost[:, :entries] | nodes[:, first] | nodes[:, second]
         return torch.zeros_like(gone), gone
+
+
+def distinct(flips: tuple[Tensor, Tensor], ones: Tensor) -> tuple[tuple[Tensor, Tensor], Tensor | None]:
+    """The different structures among samples in which no zero flips, and which of them each sample is.
+
+    All samples, and None, where `ones` are many or few samples are alike. Asking once about equal structures is exact: the
+    answer is one function of the structure.
+    """
+    if len(ones) > ALIKE or not len(flips[0]):
+        return flips, None
+    place = torch.arange(len(ones), device=ones.device)
+    code = (flips[1][:, ones].long() << place).sum(dim=1)
+    found, back = torch.unique(code, return_inverse=True)
+    if 2 * len(found) > len(code):
+        return flips, None
+    one_of = torch.empty_like(found).scatter_(0, back, torch.arange(len(code), device=code.device))
+    return (flips[0][one_of], flips[1][one_of]), back
 
 
 #: drawing of a noise → its stream, made of seed, purpose and threat

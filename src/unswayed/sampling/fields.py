@@ -23,7 +23,8 @@ def receptive_fields(
     if isinstance(layers, bool) or not isinstance(layers, int) or layers < 1:
         raise InputError(f"layers must be a whole number from 1 up, not {layers!r}.")
     graph = read_graph(data)
-    chosen, n = read_nodes(nodes, graph.num_nodes), graph.num_nodes
+    listed = np.array(nodes) if isinstance(nodes, np.ndarray) else nodes  # torch would warn of a frozen array
+    chosen, n = read_nodes(listed, graph.num_nodes), graph.num_nodes
     first, second = (end.numpy() for end in graph.pairs)
     ends = np.concatenate([first, second]), np.concatenate([second, first])
     joins = coo_array((np.ones(len(ends[0]), dtype=bool), ends), shape=(n, n)).tocsr()

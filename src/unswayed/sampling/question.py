@@ -91,6 +91,11 @@ class Question:
         return self.draws == "sparse" or (self.draws == "auto" and cheap)
 
     @property
+    def apart(self) -> bool:
+        """Whether each target has a row of its own in which no zero flips, so that few noisy rows may be different ones."""
+        return self.threat.kind == "row" and not self.shared and self.noise.only_hides
+
+    @property
     def stream_name(self) -> str:
         """Which stream's words decide the votes; votes of different streams never add."""
         return SPARSE if self.sparse else self.stream.name

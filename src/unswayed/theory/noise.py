@@ -85,6 +85,11 @@ class Noise(ABC):
         """A JSON-ready description that `noise_from_dict` turns back into an equal noise."""
         return {"kind": self.kind, **self.options()}
 
+    @property
+    def only_hides(self) -> bool:
+        """Whether nothing is ever added."""
+        return self.drawing != "entries" or self.thresholds[0] == 0
+
     def expected(self, ones: float, zeros: float) -> float:
         """How many entries are 1 under the noise, on average."""
         return ones * (1 - self.p_delete) + zeros * self.p_add

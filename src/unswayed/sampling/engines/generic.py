@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from unswayed.sampling.classifier import Classifier
+from unswayed.sampling.drawing import distinct
 from unswayed.sampling.engines.alone import Alone
 from unswayed.sampling.engines.batching import fastest, give_up, is_out_of_memory
 from unswayed.sampling.engines.checked import Checked
@@ -104,7 +105,13 @@ class GenericEngine(Checked):
             flips = (flips[0], flips[0]) if shared[0] is shared[1] else flips
         if self.classifier.style == "bits":
             return self._ask_bits(group[0], flips)
-        return self._in_batches(*self._place(group), flips, self._ask)
+        back: Tensor | None = None
+        if self.question.apart:
+            flips, back = distinct(
+                flips, self.question.threat.clean(group[0]).nonzero()[:, 0].to(self.device)
+            )
+        said = self._in_batches(*self._place(group), flips, self._ask)
+        return said if back is None else said[back]
 
     def _place(self, group: tuple[int, ...]) -> tuple[Layout | SparseLayout, Tensor | None]:
         """The graph that votes for these targets, cut down to what can matter to them, and where they are in it."""

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from unswayed.errors import Unsupported
 from unswayed.sampling.classifier import Classifier
+from unswayed.sampling.drawing import distinct
 from unswayed.sampling.engines import philox_triton
 from unswayed.sampling.engines.attention import AttentionLayer
 from unswayed.sampling.engines.cores import Cores, cores, full_precision
@@ -127,8 +128,13 @@ class RowEngine(Counting):
                     yield from ((low, *chunk) for chunk in self._chunks(drawn, asked, on))
                 else:
                     for i, target in enumerate(asked):
-                        drawn = self._draw(low, high, self.question.key_of(target), on)
-                        yield from ((low, i, labels) for _, labels in self._chunks(drawn, (target,), on))
+                        drawn, back = self._draw(low, high, self.question.key_of(target), on), None
+                        if self.question.apart:
+                            ones = self.known.around.edges_of(self.nodes[[target]])[1]
+                            few, back = distinct((drawn.from_zero, drawn.from_one), ones)
+                            drawn = Drawn(*few)
+                        for _, labels in self._chunks(drawn, (target,), on):
+                            yield low, i, labels if back is None else labels[back]
 
     def answers(self, start: int, stop: int, targets: tuple[int, ...], noise: Noise | None = None) -> Tensor:
         """[samples, targets, classes]: the logits that votes are read from."""
