@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from unswayed.errors import Unsupported
 from unswayed.sampling.classifier import Classifier, evaluating
 from unswayed.sampling.engines.attention import AttentionLayer
-from unswayed.sampling.engines.recognise import Plan, recognise
+from unswayed.sampling.engines.recognise import Steps, recognise
 from unswayed.sampling.engines.row import Prepared, Replaced, row_plan
 from unswayed.sampling.engines.surroundings import Surroundings
 from unswayed.sampling.question import Question
@@ -38,14 +38,14 @@ class Scorers:
     def __init__(self, question: Question) -> None:
         self.question = question
         self.obstacle: str | None = None
-        self.plan: Plan | None = None
+        self.plan: Steps | None = None
         try:
             with evaluating(question.model):
                 self.plan = self._recognise()
         except Unsupported as error:
             self.obstacle = str(error)
 
-    def _recognise(self) -> Plan:
+    def _recognise(self) -> Steps:
         model, threat = self.question.model, self.question.threat
         if not isinstance(model, nn.Module) or threat.style == "bits":
             raise Unsupported("The classifier is not a torch module on graphs.")
@@ -106,7 +106,7 @@ class RowScorer:
 class DenseScorer:
     """Logits of a small graph from its adjacency matrix; differentiable in every pair."""
 
-    def __init__(self, plan: Plan, question: Question, target: int) -> None:
+    def __init__(self, plan: Steps, question: Question, target: int) -> None:
         layout = layout_of(question, target)
         assert isinstance(layout, Layout)
         graph, n = layout.graph, layout.graph.num_nodes

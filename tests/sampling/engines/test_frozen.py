@@ -11,7 +11,7 @@ from torch_geometric.utils import dense_to_sparse
 from unswayed.models.networks import GIN, GraphGCN
 from unswayed.sampling.engines.dense import graph_plan
 from unswayed.sampling.engines.frozen import Affine, Scaled, Sum, diagonal, frozen
-from unswayed.sampling.engines.recognise import Plan
+from unswayed.sampling.engines.recognise import Steps
 
 
 class Mixed(nn.Module):
@@ -76,7 +76,7 @@ def model_of(name: str) -> nn.Module:
     return model
 
 
-def ask(plan: Plan, x: Tensor, adjacency: Tensor, loops: Tensor) -> Tensor:
+def ask(plan: Steps, x: Tensor, adjacency: Tensor, loops: Tensor) -> Tensor:
     """The plan's logits; the adjacency gets the diagonal that the plan expects."""
     own = diagonal(plan)
     if own is not None:

@@ -13,7 +13,7 @@ from unswayed.sampling.engines.cores import cores, full_precision
 from unswayed.sampling.engines.counting import Counting
 from unswayed.sampling.engines.frozen import diagonal, frozen
 from unswayed.sampling.engines.layers import Layer
-from unswayed.sampling.engines.recognise import Plan, recognise
+from unswayed.sampling.engines.recognise import Steps, recognise
 from unswayed.sampling.engines.room import room, within_memory
 from unswayed.sampling.inputs import Graph, pair_entries
 from unswayed.sampling.question import Question
@@ -29,7 +29,7 @@ SHARES = 4  # runs of samples for each worker, so that none waits long for anoth
 FEWEST = 64  # samples of a run at the least
 
 
-def graph_plan(model: nn.Module) -> Plan:
+def graph_plan(model: nn.Module) -> Steps:
     """The plan of a model that reads out whole graphs; otherwise Unsupported."""
     plan = recognise(model)
     pooled: list[bool] = []
@@ -169,7 +169,7 @@ class Noisy:
     """One graph and what is the same for all its noisy versions."""
 
     def __init__(
-        self, plan: Plan, graph: Graph, places: Tensor, kind: torch.dtype, device: torch.device
+        self, plan: Steps, graph: Graph, places: Tensor, kind: torch.dtype, device: torch.device
     ) -> None:
         assert graph.x is not None
         n = graph.num_nodes

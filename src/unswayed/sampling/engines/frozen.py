@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from unswayed.sampling.engines import rowwise
 from unswayed.sampling.engines.layers import Layer
-from unswayed.sampling.engines.recognise import Plan, Step, plan_of
+from unswayed.sampling.engines.recognise import Step, Steps, plan_of
 
 AT_ONCE = 64  # features: a product this wide costs no more than a narrower one with a linear map after it
 
@@ -89,7 +89,7 @@ class Sum(Layer):
         return total if self.weight == self.diagonal else total.add_(h, alpha=self.weight - self.diagonal)
 
 
-def frozen(plan: Plan) -> Plan:
+def frozen(plan: Steps) -> Steps:
     """The plan for evaluation only; `diagonal` says what its layers expect on the adjacency's diagonal."""
     steps = [_constant(step) for step in _spliced(plan.steps)]
     for rule in (_norm, _lift, _rectify):
@@ -97,7 +97,7 @@ def frozen(plan: Plan) -> Plan:
     return plan_of(steps)
 
 
-def diagonal(plan: Plan) -> float | None:
+def diagonal(plan: Steps) -> float | None:
     """What the layers of a frozen plan expect on the diagonal, apart from loops; None if neither that nor loops."""
     return next((s.layer.diagonal for s in plan.steps if isinstance(s.layer, Sum)), None)
 

@@ -44,7 +44,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Steps:
     """What a module computes, step by step; `steps[-1]` is its output."""
 
     steps: tuple[Step, ...]
@@ -66,10 +66,10 @@ class Plan:
         first = self.steps[1].run if len(self.steps) > 1 and self.last_use[0] == 1 else None
         return first if isinstance(first, (*rowwise.LINEARS, rowwise.NormedLinear)) else None
 
-    def after(self, place: int) -> "Plan":
+    def after(self, place: int) -> "Steps":
         """The rest of the plan, taking as its input what the step at `place` computes."""
         rest = [replace(s, inputs=tuple(i - place for i in s.inputs)) for s in self.steps[place + 1 :]]
-        return Plan((Step("input", "input"), *rest), tuple(i - place for i in self.last_use[place:]))
+        return Steps((Step("input", "input"), *rest), tuple(i - place for i in self.last_use[place:]))
 
     def evaluate(
         self, x: Tensor, conv: Callable[[Layer, Tensor], Tensor], pool: Callable[[str, Tensor], Tensor]
@@ -167,7 +167,7 @@ class _Reader:
         self.constant: dict[fx.Node, Tensor] = {}
         self.nodes = list(graph.nodes)
 
-    def read(self) -> Plan:
+    def read(self) -> Steps:
         placeholders = [n for n in self.nodes if n.op == "placeholder" and n.target in self.free]
         only_data = len([n for n in placeholders if n.target != "batch"]) == 1 and all(
             user.target is getattr for user in placeholders[0].users
@@ -348,7 +348,7 @@ class _Reader:
         return self._add(node, "rowwise", self._states(node, states), run=run)
 
 
-def _plan(steps: list[Step]) -> Plan:
+def _plan(steps: list[Step]) -> Steps:
     """The plan of these steps, with norms folded into the linear layers before them."""
     uses: list[list[int]] = [[] for _ in steps]
     for i, step in enumerate(steps):
@@ -364,13 +364,13 @@ def _plan(steps: list[Step]) -> Plan:
     return plan_of(steps)
 
 
-def plan_of(steps: Sequence[Step]) -> Plan:
+def plan_of(steps: Sequence[Step]) -> Steps:
     """The plan of these steps as they are."""
     last_use = [0] * len(steps)
     for i, step in enumerate(steps):
         for j in step.inputs:
             last_use[j] = i
-    return Plan(tuple(steps), tuple(last_use))
+    return Steps(tuple(steps), tuple(last_use))
 
 
 def _refuse_altered(module: nn.Module, name: str) -> None:
@@ -395,7 +395,7 @@ def _refuse_odd_shapes(module: nn.Module, name: str) -> None:
         raise Unsupported(f"The layer '{name}' has a bias that may differ from node to node.")
 
 
-def trace_rowwise(module: nn.Module, name: str) -> Plan:
+def trace_rowwise(module: nn.Module, name: str) -> Steps:
     """The plan of a module that must act on each node alone, such as the network inside a GINConv."""
     if rowwise.known_module(module):
         module = nn.Sequential(module)
@@ -407,7 +407,7 @@ def trace_rowwise(module: nn.Module, name: str) -> Plan:
     return plan
 
 
-def recognise(model: nn.Module) -> Plan:
+def recognise(model: nn.Module) -> Steps:
     """The plan of a module; what it leaves unsaid about the module is nothing: an unknown step raises Unsupported."""
     if not isinstance(model, nn.Module):
         raise Unsupported("Only a torch module can be recognised, not a plain callable.")

@@ -17,7 +17,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from unswayed.errors import InputError, Unsupported
 from unswayed.sampling.engines.attention import AttentionLayer
 from unswayed.sampling.engines.layers import Layer, Payload, Sent
-from unswayed.sampling.engines.recognise import Plan, recognise
+from unswayed.sampling.engines.recognise import Steps, recognise
 from unswayed.sampling.engines.surroundings import Surroundings
 
 # How many numbers the states of attached nodes may take at once: a core's cache, or some of a card's memory. Not the memory
@@ -25,7 +25,7 @@ from unswayed.sampling.engines.surroundings import Surroundings
 TRAINING_CHUNK = {"cpu": 2**20, "cuda": 2**28}
 
 
-def row_plan(model: nn.Module) -> Plan:
+def row_plan(model: nn.Module) -> Steps:
     """The plan of a model that classifies nodes with at most two rounds of message passing; otherwise Unsupported."""
     plan = recognise(model)
     for step in plan.steps:
@@ -41,7 +41,7 @@ def row_plan(model: nn.Module) -> Plan:
 class Prepared:
     """What does not depend on the targets: structure-free states, messages, and clean aggregates of the first layers."""
 
-    def __init__(self, plan: Plan, around: Surroundings, x: Tensor) -> None:
+    def __init__(self, plan: Steps, around: Surroundings, x: Tensor) -> None:
         self.plan, self.around = plan, around
         self.near_steps = near_steps(plan)
         self.rest: dict[int, Tensor] = {}
@@ -134,7 +134,7 @@ def own_states(known: Prepared, nodes: Tensor, first: Own, second: Own) -> Tenso
     return own[len(known.plan.steps) - 1]
 
 
-def near_steps(plan: Plan) -> set[int]:
+def near_steps(plan: Steps) -> set[int]:
     """The steps of depth 1 whose state at attached nodes a second layer reads."""
     wanted: set[int] = set()
     for i in reversed(range(len(plan.steps))):
@@ -144,7 +144,7 @@ def near_steps(plan: Plan) -> set[int]:
     return wanted
 
 
-_plans: WeakKeyDictionary[nn.Module, dict[bool, Plan]] = WeakKeyDictionary()
+_plans: WeakKeyDictionary[nn.Module, dict[bool, Steps]] = WeakKeyDictionary()
 _surroundings = WeakTensorKeyDictionary()  # edge_index -> Surroundings
 
 

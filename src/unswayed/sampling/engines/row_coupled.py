@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from unswayed.sampling.engines import rowwise
 from unswayed.sampling.engines.layers import SymmetricGCN, inverse_root
-from unswayed.sampling.engines.recognise import Plan
+from unswayed.sampling.engines.recognise import Steps
 from unswayed.sampling.engines.room import room
 from unswayed.sampling.engines.row import Prepared, near_steps
 from unswayed.sampling.engines.row_sums import Flips
@@ -22,7 +22,7 @@ UNCHANGED = (nn.Identity, *rowwise.DROPOUTS)  # in evaluation mode
 STATES = {"cpu": 2**23, "cuda": 2**30}  # numbers of P held at a time
 
 
-def coupling(plan: Plan) -> str:
+def coupling(plan: Steps) -> str:
     """'free' if no second layer reads a coupled first one, 'relu' for GCN-ReLU-GCN, 'coupled' for all else."""
     firsts = [i for i in near_steps(plan) if (layer := plan.steps[i].layer) is not None and layer.coupled]
     if not firsts:
@@ -33,7 +33,7 @@ def coupling(plan: Plan) -> str:
     return "coupled"
 
 
-def _first_of(plan: Plan, second: int) -> int | None:
+def _first_of(plan: Steps, second: int) -> int | None:
     """The GCNConv whose rectified output this GCNConv reads, if there is nothing else between them."""
     if not isinstance(plan.steps[second].layer, SymmetricGCN):
         return None
