@@ -18,7 +18,7 @@ from torch_geometric.nn import GCNConv
 
 import unswayed as us
 from unswayed.errors import InputError, UnsoundModel, UnswayedError, WorldError
-from unswayed.runners import Block, SerialRunner
+from unswayed.runners import Block, SerialRunner, Tally
 from unswayed.runners.ray import RayRunner
 from unswayed.sampling.question import Question
 from unswayed.votes import Votes
@@ -102,8 +102,8 @@ def survivors(results):
     """(what came before the error, the error)."""
     kept = {}
     try:
-        for block, counts in results:
-            kept[block.start, block.stop] = counts.tolist()
+        for block, part in results:
+            kept[block.start, block.stop] = (part.counts.tolist(), part.audit)
     except UnswayedError as error:
         return kept, error
     raise AssertionError("no error was raised")
@@ -155,11 +155,11 @@ class TestVotes:
 
         def slowly(*arguments):
             time.sleep(0.3)
-            return np.array([[os.getppid()]])
+            return Tally(np.array([[os.getppid()]]))
 
         monkeypatch.setattr(module, "count_block", slowly)
-        for _, counts in runner.run(bits(parity), cut(8, 1)):
-            seen.add(int(counts[0, 0]))
+        for _, part in runner.run(bits(parity), cut(8, 1)):
+            seen.add(int(part.counts[0, 0]))
         assert len(seen) == 2  # workers of two raylets
 
     def test_poll_takes_it_as_a_runner(self, runner):
@@ -245,9 +245,9 @@ class TestFaults:
             return parity(rows)
 
         results, killed = {}, False
-        for block, counts in runner.run(bits(slow), cut(300, 10)):
+        for block, part in runner.run(bits(slow), cut(300, 10)):
             assert (block.start, block.stop) not in results
-            results[block.start, block.stop] = counts.tolist()
+            results[block.start, block.stop] = (part.counts.tolist(), part.audit)
             if len(results) == 6:
                 cluster.remove_node(doomed, allow_graceful=False)
                 killed = True
