@@ -92,6 +92,7 @@ def test_a_cell_of_keep_counts_only_if_all_smaller_ones_hold():
     cells = grid(0.824, 0.0176, Keep(1, 14), adds=7, deletes=4, ones=3)
     assert cells[0, 3]
     assert not cells[6].any()
+    assert (cells[:, 3] == cells[:, 4]).all()  # there is nothing more to delete
     smaller = np.minimum.accumulate(np.minimum.accumulate(cells, axis=0), axis=1)
     assert (cells == smaller).all()
 

@@ -139,17 +139,25 @@ def grid(
         sums = np.add.outer(np.arange(adds + 1), np.arange(deletes + 1))
         return np.asarray(certified_size(top, rest, noise, adds + deletes)[..., None, None] >= sums)
     held = None if ones is None else np.broadcast_to(np.asarray(ones), top.shape)
-    result = np.zeros((*top.shape, adds + 1, deletes + 1), dtype=np.bool_)
+    law, result = law_of(noise), np.zeros((*top.shape, adds + 1, deletes + 1), dtype=np.bool_)
     for a in range(adds + 1):
         for d in range(deletes + 1):
-            alive = np.ones(top.shape, dtype=np.bool_)
+            alive = np.asarray(
+                top > rest
+            )  # and every smaller attack holds: then this one alone is left to ask
             if a:
                 alive &= result[..., a - 1, d]
             if d:
                 alive &= result[..., a, d - 1]
             if alive.any():
-                some = None if held is None else held[alive]
-                result[alive, a, d] = is_certified(
-                    top[alive], rest[alive], noise, adds=a, deletes=d, ones=some
-                )
+                result[alive, a, d] = _one_attack(law, top[alive], rest[alive], a, d, held, alive)
     return result
+
+
+def _one_attack(
+    law: Law, top: Floats, rest: Floats, adds: int, deletes: int, ones: Ints | None, where: Bools
+) -> Bools:
+    """One attack, on those it may be asked about; what is not there cannot be deleted."""
+    held = None if ones is None else ones[where]
+    a, d = np.full(top.shape, adds), np.full(top.shape, deletes)
+    return law.certified(top, rest, a, d if held is None else np.minimum(d, held), held)
