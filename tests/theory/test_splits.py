@@ -86,3 +86,21 @@ def test_noise_that_hides_nearly_everything_certifies_far_and_fast():
 
 def test_nothing_is_sure_where_regions_cannot_be_told_apart():
     assert not surely_certified(0.9, 0.1, 0.5, 0.5 - 1e-8, np.array([3]), np.array([4])).any()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_small_sizes_are_exact_too(seed):
+    """Alone each target is looked at in bulk; the definition, in fractions, is asked about every split."""
+    rng = np.random.default_rng(seed)
+    for _ in range(8):
+        noise = AddDelete(float(rng.uniform(0.02, 0.9)), float(rng.uniform(0.02, 0.9)))
+        top = float(rng.uniform(0.4, 1)) ** float(rng.choice([1, 0.1]))
+        rest, cap = float(min(top, 1 - top) * rng.uniform(0, 1)), 10
+        exact = [
+            all(
+                np.greater(*exact_worst_case(Fraction(top), Fraction(rest), noise, a, k - a))
+                for a in range(k + 1)
+            )
+            for k in range(1, cap + 1)
+        ]
+        assert certified_size(top, rest, noise, cap) == (exact.index(False) if False in exact else cap)

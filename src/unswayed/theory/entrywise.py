@@ -18,7 +18,7 @@ from unswayed.theory.splits import surely_certified
 
 #: Probabilities below this are left to ball arithmetic: the tables may have lost terms to underflow.
 SMALL = 1e-280
-FEW, LONE = 8, 8  # entries, and targets, up to which every split is simply asked
+FEW, LONE = 2, 8  # entries, and targets, up to which every split is simply asked
 BLOCKS, CHUNK = 256, 2**12  # blocks of splits tried first, and splits looked at together
 #: (indices, adds, deletes) → which of them are certified against that attack.
 SplitTest = Callable[[Ints, int, int], Bools]
