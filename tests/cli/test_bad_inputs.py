@@ -106,7 +106,7 @@ BAD = {
     "beta too near to 1": (nothing, f"{CERTIFY} --beta 0.99999999999", "beta"),
     "beta and p-add": (nothing, f"{CERTIFY} --beta 0.7 --p-add 0.1 --p-delete 0.1", "not both"),
     "p-add alone": (nothing, f"{CERTIFY} --p-add 0.1", "--p-delete"),
-    "p-delete 0": (nothing, f"{CERTIFY} --p-add 0.1 --p-delete 0", "p_delete"),
+    "no noise at all": (nothing, f"{CERTIFY} --p-add 0 --p-delete 0", "p_delete"),
     "alpha 0": (nothing, f"{CERTIFY} --alpha 0", "alpha"),
     "alpha 1": (nothing, f"{CERTIFY} --alpha 1", "alpha"),
     "alpha NaN": (nothing, f"{CERTIFY} --alpha nan", "alpha"),
