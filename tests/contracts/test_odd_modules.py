@@ -9,7 +9,9 @@ import warnings
 
 import pytest
 import torch
+from torch import nn
 from torch_geometric.data import Data
+from torch_geometric.nn import global_mean_pool
 from torch_geometric.utils import erdos_renyi_graph
 
 from unswayed.errors import InputError
@@ -194,3 +196,59 @@ def test_votes_are_those_of_the_module_itself_or_it_is_refused(name, kind):
 def test_features_of_any_size_do_not_move_the_votes(name, scale, kind):
     torch.manual_seed(0)
     check(SCALED[name](), kind, graph(scale, dtype=torch.float32), refused=False)
+
+
+class Pooled(nn.Module):
+    """An odd module whose answers are averaged over each graph."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x, edge_index, batch):
+        return global_mean_pool(self.inner(x, edge_index), batch)
+
+
+def triangle():
+    edges = torch.tensor([[0, 1, 1, 2, 0, 2], [1, 0, 2, 1, 2, 0]])
+    return Data(
+        x=torch.randn(6, FEATURES, generator=torch.Generator().manual_seed(1)).double(), edge_index=edges
+    )
+
+
+WHOLE = (
+    "size: density",
+    "size: first 120 edges",
+    "anchor: node 0",
+    "anchor: mean of all",
+    "norm: graph norm",
+)
+WHOLE += (
+    "altered: message",
+    "altered: own call",
+    "altered: replaced part",
+    "order: first listed",
+    "layer: sg",
+)
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_whole_graphs_are_answered_as_each_alone(name):
+    torch.manual_seed(0)
+    model, noise, graphs = Pooled(ODD[name]().double()).eval(), Flip(0.7), [graph(), triangle()]
+    question = Question(model, AllPairs(graphs), noise, seed=5, batch_size=BATCH, classes=CLASSES)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        counts = choose(question).count(0, SAMPLES)
+    for data, counted, loops in zip(graphs, counts, ([(2, 2)], []), strict=True):
+        every = [(i, j) for j in range(data.num_nodes) for i in range(j)]
+        clean = [pair in pairs_of(data) for pair in every]
+        flips = question.stream.flips(0, SAMPLES, len(every), noise, target=None)
+        wanted = [0] * CLASSES
+        for sample in range(SAMPLES):
+            edges = torch.tensor(loops + both_ways([every[e] for e in noisy(clean, flips, sample)]))
+            with torch.no_grad():
+                batch = torch.zeros(data.num_nodes, dtype=torch.int64)
+                answer = copy.deepcopy(model)(data.x, edges.reshape(-1, 2).T, batch)
+            wanted[int(answer.argmax())] += 1
+        assert counted.tolist() == wanted

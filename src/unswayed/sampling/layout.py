@@ -64,6 +64,12 @@ class Layout:
         denser = (torch.arange(start, stop, device=device) % 2 == 1)[:, None]
         return self.listed(torch.where(denser, present | half, present ^ half))
 
+    def sampled(self, noise: Noise, start: int, stop: int) -> Tensor:
+        """int64[2, edges] of graphs as the noise itself makes them, to try a classifier on."""
+        stream, device = Stream(TRIAL, "select"), self.clean.device
+        drawn = stream.flips(start, stop, self.drawn, noise.stand_in, target=2, device=device)
+        return self.listed(noisy(self.clean, drawn))
+
     def listed(self, present: Tensor) -> Tensor:
         """int64[2, edges] of graphs with these entries bool[graphs, entries]: what is constant, then by entry."""
         if self.unused is not None:

@@ -88,6 +88,10 @@ class SparseLayout:
         key = torch.unique(torch.cat([moved, (sample * entries + entry)[stay]]))
         return listed(self.graph, key // entries, key % entries, stop - start)
 
+    def sampled(self, noise: Noise, start: int, stop: int) -> Tensor:
+        """int64[2, edges] of graphs as the noise itself makes them, to try a classifier on."""
+        return noisy_edges(self.graph, self.clean, Stream(TRIAL, "train"), noise, start, stop)
+
     def size(self, question: Question) -> float:
         """Expected nodes plus edges of one noisy graph: what its cost follows."""
         ones = len(self.clean)

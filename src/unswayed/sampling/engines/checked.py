@@ -1,6 +1,7 @@
 """What a classifier is put through before it is polled, and each time a larger batch is about to be used."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -126,7 +127,12 @@ class Checked(Counting):
     ) -> Tensor:
         """The answer to the trial graph i in a call of its own, [1, targets, classes]."""
         edges = layout.trial(self.question.noise, i, i + 1)
-        out = self.alone.about(classifier or self.classifier, layout.graph, edges, nodes)
+        return self._alone(layout, nodes, edges, classifier or self.classifier)
+
+    def _alone(
+        self, layout: Layout | SparseLayout, nodes: Tensor | None, edges: Tensor, classifier: Classifier
+    ) -> Tensor:
+        out = self.alone.about(classifier, layout.graph, edges, nodes)
         return out[None, None] if nodes is None else out[None]
 
     def _trust(self, size: int, drawn: int, layout: Layout | SparseLayout) -> int:
@@ -142,17 +148,21 @@ class Checked(Counting):
         return size if self.classifier.batched else 1
 
     def _try_batch(self, group: tuple[int, ...], cost: float, drawn: int, number: int, tried: int) -> None:
-        """Try a batch of graphs that no other group is tried on: what one batch hides by chance, all hardly do."""
+        """Try two batches that no other group is tried on: what one hides by chance, all hardly do.
+
+        In one, graphs differ as much as they can; the other is what the poll will bring, with as many edges.
+        """
         layout, nodes = self._place(group)
         size = max(2, min(drawn, round(cost / layout.size(self.question))))
         which, first = shown(size, tried), 2 * size * number
-        edges = layout.trial(self.question.noise, first, first + size)
-        alone = [self._try_alone(layout, nodes, first + i) for i in which]
-        try_batch(
-            self.classifier,
-            alone,
-            lambda: self._about(self.classifier, layout.graph, edges, size, nodes)[which],
-        )
+        for make in (layout.trial, layout.sampled):
+            together = make(self.question.noise, first, first + size)
+            apart = [make(self.question.noise, first + i, first + i + 1) for i in which]
+            alone = [self._alone(layout, nodes, edges, self.classifier) for edges in apart]
+            ask = partial(self._about, self.classifier, layout.graph, together, size, nodes)
+            try_batch(self.classifier, alone, lambda ask=ask: ask()[which])  # type: ignore[misc]
+            if not self.classifier.batched:
+                return
 
     @property
     def restricts(self) -> bool:
