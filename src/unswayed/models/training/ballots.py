@@ -59,6 +59,9 @@ class BallotSettings:
     input_dropout: float = 0.5
     batch: int = 1024
     check_every: int = 20
+    patience: int = (
+        160  # steps without a better judgement, the worst case fully in, after which a candidate is left
+    )
     balanced: bool = False  # every class weighs the same, however rare
     distil: bool = True  # own scores may learn a teacher's answers
     presume: bool = (
@@ -79,8 +82,8 @@ class BallotSettings:
 
     @property
     def judged_at(self) -> tuple[int, ...]:
-        """The sizes at which validation nodes judge: without attack, the size trained against (it counts twice), twice that."""
-        return 0, self.attack_size, self.attack_size, 2 * self.attack_size
+        """The sizes at which validation nodes judge: none, a few, the size trained against, and twice that."""
+        return 0, 1, 2, 3, self.attack_size, 2 * self.attack_size
 
     def worst_share(self, step: int) -> float:
         """How much of the loss the worst case is in this step."""
@@ -150,16 +153,18 @@ def _best_of_all(
     teach: "_Teaching", own: dict[str, Tensor] | None, progress: Progress | None
 ) -> dict[str, Tensor]:
     """The weights, and `tau`, that judged best over everything that was tried."""
-    settings, best, done = teach.settings, Best(), 0
-    for tau in settings.taus:
+    settings, best = teach.settings, Best()
+    total = len(settings.taus) * settings.steps
+    for turn, tau in enumerate(settings.taus):
         candidate = teach.network(tau)
         if own is not None:
             candidate.own.load_state_dict(own)
         with seeded(teach.seed, teach.device):
             for step in teach.learning(candidate, best):
-                done += 1
                 if progress is not None and step % settings.check_every == 0:
-                    progress(done, len(settings.taus) * settings.steps, f"validation {best.score:.3f}")
+                    progress(turn * settings.steps + step, total, f"validation {best.score:.3f}")
+    if progress is not None:
+        progress(total, total, f"validation {best.score:.3f}")
     assert best.weights is not None
     return best.weights
 
@@ -239,6 +244,7 @@ class _Teaching:
             (1, 2, settings.attack_size, 2 * settings.attack_size) if not self.dataset.num_features else ()
         ):
             self._offer(best, self._with_default(network, votes))
+        better = 0
         for step in range(1, settings.steps + 1):
             network.train()
             optimiser.zero_grad()
@@ -246,8 +252,10 @@ class _Teaching:
             self._loss(network, shown, starts, step).backward()  # type: ignore[no-untyped-call]
             optimiser.step()
             if step % settings.check_every == 0 or step == settings.steps:
-                self._offer(best, network.eval())
+                better = step if self._offer(best, network.eval()) else better
             yield step
+            if step - max(better, 2 * settings.warm_up) >= settings.patience:
+                return
 
     def _with_default(self, network: BallotNetwork, votes: int) -> BallotNetwork:
         """The network in which the most common label starts so many votes ahead, for nodes of which little is said."""
@@ -258,11 +266,14 @@ class _Teaching:
             lead.own_weight.fill_(1.0)
         return lead.eval()
 
-    def _offer(self, best: Best, network: BallotNetwork) -> None:
+    def _offer(self, best: Best, network: BallotNetwork) -> bool:
+        """Whether this network is better than all before; of two equal ones the earlier, simpler one stays."""
         score = self.room.judge(network)
-        if best.score is None or score > best.score:  # the simpler, earlier one of two equal ones
-            best.score = score
-            best.weights = {**copy.deepcopy(network.state_dict()), "tau": torch.tensor(network.tau)}
+        if best.score is not None and score <= best.score:
+            return False
+        best.score = score
+        best.weights = {**copy.deepcopy(network.state_dict()), "tau": torch.tensor(network.tau)}
+        return True
 
     def _loss(self, network: BallotNetwork, links: Links, starts: Tensor, step: int) -> Tensor:
         """Cross-entropy of the margins now, and of what the worst changes of the row leave of them."""
