@@ -254,3 +254,9 @@ def test_regions_that_underflow_are_left_to_balls():
         assert ask(law, top, rest, 0, 4_999, ones) == law.decide(top, rest, 0, 4_999, ones)
         assert ask(law, top, rest, 1, 1, ones) == law.decide(top, rest, 1, 1, ones)
     assert y.sum() > 0.99
+
+
+def test_rest_is_clipped_to_what_the_top_leaves():
+    for law, ones in ((Seats(5, 50), 90), (Unseen(Fraction(9, 10)), None)):
+        assert size(law, 0.9, 0.5, 200, ones) == size(law, 0.9, 1 - 0.9, 200, ones) > 0
+        assert size(law, 0.9, 0.95, 200, ones) == -1
