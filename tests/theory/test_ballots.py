@@ -137,6 +137,7 @@ def test_fakes_are_bounded_by_the_worst_that_one_can_say():
 
 def test_the_sums_of_the_largest_harms():
     assert largest_sums(np.array([[1, 5, 3], [0, 0, 2]]), 2).tolist() == [[0, 5, 8], [0, 2, 2]]
+    assert largest_sums(np.array([[0, 0, 2], [1, 5, 3]]), 2).tolist() == [[0, 2, 2], [0, 5, 8]]
     assert largest_sums(np.array([[1, 5]]), 4).tolist() == [[0, 5, 6, 6, 6]]
     assert largest_sums(np.zeros((1, 0), dtype=np.int64), 2).tolist() == [[0, 0, 0]]
     assert largest_sums(np.array([[4]]), 0).tolist() == [[0]]
@@ -152,6 +153,10 @@ def test_the_sums_of_the_largest_harms():
         (lambda: Linear([0], [[0, 1]], [[[0, 1]] * 3], [[True, False]]), "does not fit"),
         (lambda: Linear([0, 0], [[0, 1], [0, 1]], [[[0, 1]]], [[True]]), "`present` must be true or false"),
         (lambda: Linear([0], [[0, 1]], [[[0, 1]]], [[True], [True]]), "`present` must be true or false"),
+        (
+            lambda: Linear([[0]], [[0, 1]], [[[0, 1]]], [[True]]),
+            r"`label` must be whole numbers in 1 dimension\.",
+        ),
         (lambda: Linear([2], [[0, 1]], [[[0, 1]]], [[True]]), "one of the classes"),
         (lambda: Linear([-1], [[0, 1]], [[[0, 1]]], [[True]]), "one of the classes"),
         (
