@@ -56,6 +56,7 @@ at its β; the rows name them.
 ```{toctree}
 :hidden:
 
+paying
 choices
 beyond
 speed
