@@ -49,3 +49,11 @@ def test_prints_at_any_width_and_without_truth(certs, truth, width):
         attacked = np.where(certs.size >= 0, certs.size + 1, -1)
         print_summary(summarise(certs, truth=known, floor=0.4, attacked=attacked), console)
         assert "attack size k" in console.file.getvalue()
+
+
+def test_long_curves_fit_a_terminal(certs, truth, monkeypatch):
+    summary = summarise(certs, truth=truth)
+    monkeypatch.setitem(summary.__dict__, "top", 120)
+    lines = str(curve(summary)).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "120" in lines[-1]

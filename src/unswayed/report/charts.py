@@ -126,7 +126,7 @@ def histogram(summary: Summary) -> str:
         body.append(_bar(x, wide, 0, good, tall, "bar"))
         body.append(_bar(x, wide, good, bad, tall, "bar none" if low < 0 else "bar wrong"))
         body.append("</g>")
-        if len(bars) <= 12 or place % (len(bars) // 8) == 0:
+        if len(bars) <= 12 or place % (len(bars) // 5) == 0:
             body.append(_text(x + wide / 2, HEIGHT - BOTTOM + 17, name, "tick mid"))
     body.append(_text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8, "certified size K", "axis mid"))
     return _svg(body, f"how many {summary.unit}s have each certified size")

@@ -60,8 +60,8 @@ def accuracy_table(summary: Summary) -> Table:
 def curve(summary: Summary, *, ascii_only: bool = False) -> Text:
     """The curve as filled columns, the floor as a dashed line through them."""
     last = summary.top
-    wide = max(1, WIDTH // (last + 1))
-    shares = [share for share in summary.curve.share.tolist() for _ in range(wide)]
+    wide, step = max(1, WIDTH // (last + 1)), -(-(last + 1) // WIDTH)  # columns a size, or sizes a column
+    shares = [share for share in summary.curve.share.tolist()[::step] for _ in range(wide)]
     floor = summary.floor if summary.truth is not None else None
     level = None if floor is None else min(int(floor * HEIGHT), HEIGHT - 1)
     picture = Text()
@@ -81,15 +81,15 @@ def curve(summary: Summary, *, ascii_only: bool = False) -> Text:
         if line == level and floor is not None:
             picture.append(f" floor {percent(floor)}", style="yellow")
         picture.append("\n")
-    picture.append(_axis(last, wide), style="dim")
+    picture.append(_axis(last, wide, step), style="dim")
     return picture
 
 
-def _axis(last: int, wide: int) -> str:
-    cells = [" "] * ((last + 1) * wide + 6)
+def _axis(last: int, wide: int, step: int) -> str:
+    cells = [" "] * ((last // step + 1) * wide + 6)
     for size in range(0, last + 1, round_step(last)):
         for place, digit in enumerate(str(size)):
-            cells[size * wide + wide // 2 + place] = digit
+            cells[size // step * wide + wide // 2 + place] = digit
     return "      " + "".join(cells).rstrip() + "  attack size k"
 
 
