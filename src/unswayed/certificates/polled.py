@@ -8,6 +8,7 @@ import numpy as np
 
 from unswayed.certificates.about import IntArray
 from unswayed.certificates.levels import confidence_in_words, most_wrong
+from unswayed.certificates.noted import audit_in_words, audited, in_words
 from unswayed.certificates.protocol import About, Bar, Certified, Column, Explanation
 from unswayed.certificates.shared import reach_of_votes
 from unswayed.errors import InputError, Unsupported
@@ -295,28 +296,3 @@ class Polled(Certified):
         own = {name: value for name, value in arrays.items() if not name.startswith("votes.")}
         votes = Votes.restore(inside, header["votes"])
         return super().restore(about, own, {**header, "votes": votes})
-
-
-def audited(notes: Mapping[str, Any]) -> dict[str, int] | None:
-    """How many counted answers were asked again, agreed and tied; None where none was."""
-    audit = notes.get("audit") or {}
-    return {name: int(audit[name]) for name in ("asked", "agreed", "ties")} if audit.get("asked") else None
-
-
-def audit_in_words(notes: Mapping[str, Any]) -> str:
-    """What asking again showed, in a sentence.
-
-    >>> audit_in_words({"audit": {"asked": 300, "agreed": 299, "ties": 1}})
-    'Of 300 counted answers asked again one graph at a time, 299 agreed and 1 tied within rounding.'
-    """
-    if (found := audited(notes)) is None:
-        return "The counted answers were not audited."
-    ties = f" and {found['ties']:,} tied within rounding" if found["ties"] else ""
-    return f"Of {found['asked']:,} counted answers asked again one graph at a time, {found['agreed']:,} agreed{ties}."
-
-
-def in_words(value: Any) -> str:
-    """A JSON value as a line of text."""
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name} {in_words(part)}" for name, part in value.items() if name != "words")
-    return ", ".join(map(in_words, value)) if isinstance(value, list) else str(value)

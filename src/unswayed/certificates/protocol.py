@@ -5,24 +5,16 @@ and plots ask nothing but what stands here.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from unswayed.certificates import presenting
-from unswayed.certificates.about import (
-    About,
-    Bar,
-    Column,
-    Explanation,
-    IntArray,
-    Words,
-    check_change,
-    rebuild,
-)
+from unswayed.certificates.about import About, Bar, Column, Explanation, IntArray, Words, check_change
+from unswayed.certificates.labelled import BoolArray, Labelled
 from unswayed.certificates.levels import confidence_in_words, most_wrong
 from unswayed.certificates.shared import flipped
 from unswayed.certificates.shared import in_words as shared_in_words
@@ -37,21 +29,16 @@ if TYPE_CHECKING:
 __all__ = ["About", "Bar", "Certified", "Column", "Explanation", "Words", "check_change"]
 
 FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 FAMILIES: dict[str, type["Certified"]] = {}  # kind → family, for `load`
 
 
 @dataclass(frozen=True, eq=False)
-class Certified(ABC):
+class Certified(Labelled, ABC):
     """For each target a label and a size K: no change of at most K of its entries changes that label.
 
     `label` and `size` are −1 where nothing is promised. What "changes the label" means, and how sure it is, each family
     says for itself.
     """
-
-    label: IntArray
-    size: IntArray
-    about: About
 
     kind: ClassVar[str]
 
@@ -61,17 +48,6 @@ class Certified(ABC):
             cls.__repr__ = Certified.__repr__  # type: ignore[method-assign]  # not the one dataclasses would write
         if "kind" in cls.__dict__:
             FAMILIES[cls.kind] = cls
-
-    def __post_init__(self) -> None:
-        for name in ("label", "size"):
-            object.__setattr__(self, name, np.array(getattr(self, name), np.int64))
-            if getattr(self, name).shape != (len(self.about),):
-                raise InputError(f"There are {len(self.about)} targets but {name} has another shape.")
-        if np.any(self.size > self.about.entries) or np.any((self.label < 0) != (self.size < 0)):
-            raise InputError("A size must not exceed the entries, and label and size are −1 together.")
-        for part in fields(self):
-            if isinstance(value := getattr(self, part.name), np.ndarray):
-                value.flags.writeable = False
 
     # what a family supplies
 
@@ -189,73 +165,10 @@ class Certified(ABC):
         """The same as a sentence, or why it cannot be said."""
         return shared_in_words(self, budget, change, fields)
 
-    # what is kept in a file: by default the fields, arrays as arrays and the rest as JSON
-
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """The arrays that `save` writes."""
-        own = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "about"}
-        return {name: value for name, value in own.items() if isinstance(value, np.ndarray)}
-
-    def header(self) -> dict[str, Any]:
-        """Everything else that `save` writes, JSON-ready."""
-        own = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "about"}
-        return {name: value for name, value in own.items() if not isinstance(value, np.ndarray)}
-
-    @classmethod
-    def restore(cls, about: About, arrays: Mapping[str, Any], header: Mapping[str, Any]) -> Self:
-        """The certificates that `arrays` and `header` described."""
-        return cls(about=about, **arrays, **header)
-
-    def take(self, index: IntArray, **parts: Any) -> Self:
-        """The certificates of the targets at these positions; every array must have one row a target."""
-        own = {part.name: getattr(self, part.name) for part in fields(self)}
-        arrays = {name: value[index] for name, value in own.items() if isinstance(value, np.ndarray)}
-        return replace(self, about=self.about.take(index), **{**arrays, **parts})
-
     # what follows for every family
-
-    def __len__(self) -> int:
-        return len(self.about)
-
-    def __getitem__(self, where: Any) -> Self:
-        """The same family for one position, a slice, a mask or a list of positions."""
-        try:
-            index = np.arange(len(self))[where]
-        except (IndexError, TypeError, ValueError) as error:
-            if isinstance(where, int | np.integer):  # ends a `for` loop too
-                raise IndexError(f"There is no position {where} among {len(self)} targets.") from error
-            raise InputError(f"Targets cannot be picked with {where!r}: {error}.") from error
-        return self.take(np.atleast_1d(index))
-
-    def __iter__(self) -> Iterator[Self]:
-        return (self[position] for position in range(len(self)))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return rebuild, (type(self), {part.name: getattr(self, part.name) for part in fields(self)})
 
     def __repr__(self) -> str:
         return presenting.line(self)
-
-    @property
-    def abstained(self) -> BoolArray:
-        """Where nothing is promised."""
-        return self.size < 0
-
-    @property
-    def targets(self) -> IntArray:
-        """The node or graph number of each target."""
-        return self.about.targets
-
-    @property
-    def unit(self) -> str:
-        """What one target is called."""
-        return self.about.words.unit
-
-    def named(self, *, targets: Any = None, classes: Any = None, nodes: Any = None) -> Self:
-        """The same certificates with names for targets, for labels, for all nodes, or for several of these."""
-        given = {"target_names": targets, "class_names": classes, "node_names": nodes}
-        told: dict[str, Any] = {name: tuple(value) for name, value in given.items() if value is not None}
-        return replace(self, about=replace(self.about, **told))
 
     def share(self, at: npt.ArrayLike, change: str = "any", of: npt.ArrayLike | None = None) -> FloatArray:
         """The share of targets certified at each size in `at`; with the mask `of`, of those that it marks too.

@@ -4,15 +4,13 @@ Whatever a classifier holds is either hashed, in the same way in every process, 
 """
 
 import hashlib
-import inspect
 import logging
 import re
-import sys
 from collections.abc import Callable
 from enum import Enum
 from functools import partial
 from pathlib import PurePath
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -21,8 +19,17 @@ from torch import Tensor, fx, nn
 
 from unswayed.errors import UnsoundModel
 from unswayed.sampling.inputs import update_hash
+from unswayed.sampling.sources import (
+    LENIENT,
+    Parts,
+    by_name,
+    is_library,
+    name_of,
+    of_builtin,
+    of_class,
+    of_function,
+)
 
-LIBRARIES = frozenset({"torch", "torch_geometric", *sys.stdlib_module_names} - {"__main__"})
 PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), range, slice)
 TORCH = (torch.dtype, torch.device, torch.layout, torch.Size, torch.memory_format)
 PRINTED: frozenset[type] = frozenset({*PLAIN, *TORCH})  # their printed form says all
@@ -30,10 +37,7 @@ INTERNAL = frozenset(vars(nn.Module())) | {
     "inspector"
 }  # among them `training`, which a poll sets and restores
 HOOKS = ("_forward_pre_hooks", "_forward_hooks")
-LENIENT = "if possible, "  # what a library keeps to itself, and descriptors of a class whose source is hashed anyway
 NO_SETTING = (Tensor, nn.Module, type(None))
-
-Parts = list[tuple[str, Any]]
 
 
 def describe_model(model: Any) -> dict[str, str]:
@@ -54,7 +58,7 @@ def describe_model(model: Any) -> dict[str, str]:
         content = _Fingerprint().of(model, "the classifier").hex()
     except RecursionError as error:
         raise UnsoundModel("The classifier's settings are nested too deeply to be hashed.") from error
-    return {"name": _name(model), "sha256": content, "covers": covers}
+    return {"name": name_of(model), "sha256": content, "covers": covers}
 
 
 def settings_of(model: nn.Module) -> dict[str, bytes]:
@@ -67,11 +71,6 @@ def settings_of(model: nn.Module) -> dict[str, bytes]:
     }
 
 
-def _name(thing: Any) -> str:
-    named = thing if hasattr(thing, "__qualname__") else type(thing)
-    return f"{named.__module__}.{named.__qualname__}"
-
-
 class _Fingerprint:
     """Digests of values by their content; a value that is met again inside itself is known by how far up it is."""
 
@@ -82,7 +81,7 @@ class _Fingerprint:
     def of(self, value: Any, path: str) -> bytes:
         """sha256 of the value, or a refusal that names where it is held."""
         if type(value) in PRINTED or isinstance(value, Enum | PurePath | np.dtype):
-            return _sha(f"{_name(type(value))} {value!r}")
+            return _sha(f"{name_of(type(value))} {value!r}")
         if id(value) in self.open:
             return _sha(f"again, {len(self.open) - self.open[id(value)]} up")
         if id(value) not in self.known:
@@ -99,8 +98,8 @@ class _Fingerprint:
         if isinstance(value, np.generic | np.ndarray) and not value.dtype.hasobject:
             return _sha(f"{value.dtype} {value.shape}", np.ascontiguousarray(value).tobytes())
         if isinstance(value, set | frozenset):
-            return _sha(_name(type(value)), *sorted(self.of(item, f"{path} (a set)") for item in value))
-        head = f"{_name(type(value))} {_name(value) if isinstance(value, NAMED) else ''}"
+            return _sha(name_of(type(value)), *sorted(self.of(item, f"{path} (a set)") for item in value))
+        head = f"{name_of(type(value))} {name_of(value) if isinstance(value, NAMED) else ''}"
         parts = [_sha(name) + self._part(name, item, path) for name, item in _parts(value, path)]
         return _sha(head, *parts)
 
@@ -124,7 +123,7 @@ def _sha(*content: str | bytes) -> bytes:
 
 
 def _tensor(value: Tensor, path: str) -> bytes:
-    hashed = hashlib.sha256(_name(type(value)).encode())
+    hashed = hashlib.sha256(name_of(type(value)).encode())
     try:
         update_hash(hashed, "tensor", value)
     except Exception as error:  # meta, lazy, quantised: whatever has no plain numbers
@@ -151,7 +150,7 @@ def _parts(value: Any, path: str) -> Parts:
     if isinstance(value, np.ndarray):
         return [("shape", value.shape), ("items", value.ravel().tolist())]
     if hasattr(value, "stores") and hasattr(value, "to_dict"):  # torch_geometric's Data
-        return [("class", type(value)), ("stores", [_sorted(store.to_dict()) for store in value.stores])]
+        return [("class", type(value)), ("stores", [by_name(store.to_dict()) for store in value.stores])]
     return _reduced(value, path)
 
 
@@ -176,11 +175,7 @@ def _reduced(value: Any, path: str) -> Parts:
 
 def _state(state: Any) -> Parts:
     """Attributes by name; in which order they were set does not matter."""
-    return _sorted(state) if isinstance(state, dict) else [("state", state)]
-
-
-def _sorted(named: dict[Any, Any]) -> Parts:
-    return sorted(((str(key), item) for key, item in named.items()), key=lambda part: part[0])
+    return by_name(state) if isinstance(state, dict) else [("state", state)]
 
 
 def _of_module(module: nn.Module) -> Parts:
@@ -195,13 +190,13 @@ def _held(module: nn.Module) -> Parts:
     attributes = {key: value for key, value in vars(module).items() if key not in INTERNAL}
     hooked = [*HOOKS, *(k for k, v in attributes.items() if k.endswith("_hooks") and isinstance(v, dict))]
     hooks = [(key, list(getattr(module, key).values())) for key in hooked]
-    private = LENIENT if _is_library(type(module)) else ""
+    private = LENIENT if is_library(type(module)) else ""
     held = {
         (private if key[0] == "_" else "") + key: value
         for key, value in attributes.items()
         if key not in hooked
     }
-    return [*_sorted(held), *hooks]
+    return [*by_name(held), *hooks]
 
 
 def _code_of(module: nn.Module) -> Any:
@@ -219,81 +214,21 @@ def _compiled(module: Any) -> Parts:
     held = {name: getattr(module, name) for name in re.findall(r"^    (\w+) = ", own, re.MULTILINE)}
     plain = {k: v for k, v in held.items() if k not in INTERNAL and not isinstance(v, nn.Module)}
     program = re.sub(r"___torch_mangle_\d+\.", "", text + graph)
-    return [("program", program), ("attributes", _sorted(plain)), ("constants", _constants(constants))]
+    return [("program", program), ("attributes", by_name(plain)), ("constants", _constants(constants))]
 
 
 def _constants(mapping: Any) -> Parts:
-    return [] if mapping is None else _sorted(mapping.const_mapping)
-
-
-def _of_class(kind: type) -> Parts:
-    """The source of the class and of its bases as far as they are the user's, and what was put into them since."""
-    bases = [base for base in kind.__mro__ if not _is_library(base)]
-    return [(_name(base), _own_class(base)) for base in bases]
-
-
-def _own_class(kind: type) -> Parts:
-    members = [] if _is_installed(kind) else _sorted(dict(vars(kind)))
-    kept = [(LENIENT + name, item) for name, item in members if not name.startswith("__") or callable(item)]
-    return [("source", _source(kind) or ""), *kept]
-
-
-def _is_library(kind: type) -> bool:
-    """Whether a library has this class; a class may claim any module."""
-    home = sys.modules.get(kind.__module__)
-    there = hasattr(home, kind.__qualname__.partition(".")[0])
-    return there and kind.__module__.partition(".")[0] in LIBRARIES
-
-
-def _is_installed(kind: type) -> bool:
-    return "site-packages" in str(getattr(sys.modules.get(kind.__module__), "__file__", ""))
-
-
-def _source(thing: Any) -> str | None:
-    try:
-        return inspect.getsource(thing)
-    except (OSError, TypeError):
-        return None
-
-
-def _of_function(function: FunctionType) -> Parts:
-    """Its source (its code too where a line may hold several functions, or none is found), and what it closes over."""
-    source = _source(function)
-    exact = None if source is not None and function.__name__ != "<lambda>" else _of_code(function.__code__)
-    return [
-        ("source", source),
-        ("code", exact),
-        ("defaults", function.__defaults__),
-        ("keyword defaults", function.__kwdefaults__),
-        *((f"closed over {i}", _cell(cell)) for i, cell in enumerate(function.__closure__ or ())),
-    ]
-
-
-def _cell(cell: Any) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # not filled yet
-        return "empty"
-
-
-def _of_code(code: CodeType) -> Any:
-    constants = [_of_code(item) if isinstance(item, CodeType) else item for item in code.co_consts]
-    return [code.co_code, code.co_names, code.co_varnames, code.co_freevars, constants]
-
-
-def _of_builtin(function: Any) -> Parts:
-    owner = getattr(function, "__self__", None)
-    return [] if owner is None or isinstance(owner, ModuleType) else [("self", owner)]
+    return [] if mapping is None else by_name(mapping.const_mapping)
 
 
 NAMED = (type, ModuleType, FunctionType, BuiltinFunctionType)
 SPLIT: dict[Any, Callable[[Any], Parts]] = {
     nn.Module: _of_module,
-    type: _of_class,
+    type: of_class,
     ModuleType: lambda module: [("name", module.__name__)],
-    FunctionType: _of_function,
+    FunctionType: of_function,
     MethodType: lambda method: [("self", method.__self__), ("function", method.__func__)],
-    BuiltinFunctionType: _of_builtin,
+    BuiltinFunctionType: of_builtin,
     partial: lambda part: [("function", part.func), ("arguments", part.args), ("keywords", part.keywords)],
     staticmethod: lambda method: [("function", method.__func__)],
     classmethod: lambda method: [("function", method.__func__)],

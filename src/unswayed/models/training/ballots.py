@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
-from torch_geometric.data import Data
 
 from unswayed.ballots.links import Links
 from unswayed.ballots.networks import BallotNetwork, LabelBallots
@@ -27,16 +26,12 @@ from unswayed.models.training.classroom import (
     presuming_panels,
     without,
 )
-from unswayed.models.training.clean import CleanSettings, fit_clean
 from unswayed.models.training.keeping import Best, Progress, ThinDropout, seeded
-from unswayed.models.training.teacher import soft_labels
+from unswayed.models.training.own_scores import OwnScores
 from unswayed.models.training.view import View, view
 from unswayed.models.training.worst import Rows, margins, worst_harm
 
 CHANGES = ("any", "adds")
-# own scores learn as the structure-free floors do, so that the network with its ballots off is one of them
-OWN_LABELS = CleanSettings()
-OWN_DISTILLED = CleanSettings(steps=300, weight_decay=0.0)
 
 
 @dataclass(frozen=True)
@@ -193,38 +188,13 @@ class _Teaching:
         return network.to(self.device)
 
     def own_scores(self, protocol: str, teacher: Tensor | None) -> dict[str, Tensor] | None:
-        """Weights of own scores that learnt the labels, or a teacher's answers where that is better on validation nodes.
-
-        Test nodes are strangers in the inductive protocol, so there the teacher's answers on validation nodes are not learnt:
-        those would not be judged as strangers.
-        """
+        """Weights of own scores that learnt alone; None without features, where there is nothing to learn."""
         if not self.dataset.num_features:
             return None
-        seen = self.room.seen
-        options = [self._taught(None, None, OWN_LABELS)]
-        if self.settings.distil:
-            soft = (
-                soft_labels(seen, self.room.classes, seed=self.seed, device=self.device)
-                if teacher is None
-                else teacher
-            )
-            pool = torch.ones(len(soft), dtype=torch.bool, device=self.device)
-            if protocol == "inductive":
-                pool[seen.val] = False
-            options.append(self._taught(soft.to(self.device), pool.nonzero()[:, 0], OWN_DISTILLED))
-        return max(options, key=lambda option: option[0])[1]
-
-    def _taught(
-        self, targets: Tensor | None, pool: Tensor | None, how: CleanSettings
-    ) -> tuple[float, dict[str, Tensor]]:
-        """Validation accuracy and weights of own scores that learnt these soft labels; None: the training nodes' own."""
-        seen, own = self.room.seen, self.network(1.0).own
-        bare = Data(x=seen.data.x, edge_index=seen.data.edge_index[:, :0], y=seen.data.y)
-        with seeded(self.seed, self.device):
-            fit_clean(_Alone(own), replace(seen, data=bare), targets, pool=pool, settings=how)
-        with torch.no_grad():
-            right = own(seen.data.x)[seen.val].argmax(dim=1) == seen.data.y[seen.val]
-        return float(right.float().mean()), own.state_dict()
+        alone = OwnScores(
+            lambda: self.network(1.0).own, self.room.seen, self.room.classes, self.seed, self.device
+        )
+        return alone.best(protocol, distil=self.settings.distil, teacher=teacher)
 
     def learning(self, network: BallotNetwork, best: Best) -> Iterator[int]:
         """Train step by step, offering `best` the network untrained, with its ballots off, and after every few steps."""
@@ -293,19 +263,6 @@ class _Teaching:
         harm = worst_harm(spoken, rows, label, settings.attack_size, settings.change)
         attacked = (margin - harm) / (scale + settings.attack_size / settings.sharpness)
         return (1 - share) * loss + share * functional.cross_entropy(-attacked, label, weight=room.weights)
-
-
-class _Alone(nn.Module):
-    """Own scores as a model of nodes that never looks at edges."""
-
-    def __init__(self, own: nn.Module) -> None:
-        super().__init__()
-        self.own = own
-
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        """Logits of every node."""
-        out: Tensor = self.own(x)
-        return out
 
 
 def _ballots_off(network: BallotNetwork) -> BallotNetwork:

@@ -1,0 +1,72 @@
+"""Own scores of a ballot network: what it says of a node by itself, learnt from labels or from a teacher."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from unswayed.models.training.clean import CleanSettings, fit_clean
+from unswayed.models.training.keeping import seeded
+from unswayed.models.training.teacher import soft_labels
+from unswayed.models.training.view import View
+
+Weights = dict[str, Tensor]
+# they learn as the structure-free floors do, so that the network with its ballots off is one of them
+FROM_LABELS = CleanSettings()
+FROM_TEACHER = CleanSettings(steps=300, weight_decay=0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class OwnScores:
+    """Learns weights for fresh own scores on what a protocol lets be seen; the seed decides everything random."""
+
+    fresh: Callable[[], nn.Module]
+    seen: View
+    classes: int
+    seed: int
+    device: str
+
+    def best(self, protocol: str, *, distil: bool, teacher: Tensor | None) -> Weights:
+        """Weights that learnt the labels, or a teacher's answers where that is better on validation nodes.
+
+        Test nodes are strangers in the inductive protocol, so there the teacher's answers on validation nodes are not learnt:
+        those would not be judged as strangers.
+        """
+        options = [self._taught(None, None, FROM_LABELS)]
+        if distil:
+            soft = self._soft_labels() if teacher is None else teacher
+            pool = torch.ones(len(soft), dtype=torch.bool, device=self.device)
+            if protocol == "inductive":
+                pool[self.seen.val] = False
+            options.append(self._taught(soft.to(self.device), pool.nonzero()[:, 0], FROM_TEACHER))
+        return max(options, key=lambda option: option[0])[1]
+
+    def _soft_labels(self) -> Tensor:
+        return soft_labels(self.seen, self.classes, seed=self.seed, device=self.device)
+
+    def _taught(
+        self, targets: Tensor | None, pool: Tensor | None, how: CleanSettings
+    ) -> tuple[float, Weights]:
+        """Validation accuracy and weights after these soft labels were learnt; None: the training nodes' own."""
+        seen, own = self.seen, self.fresh()
+        bare = Data(x=seen.data.x, edge_index=seen.data.edge_index[:, :0], y=seen.data.y)
+        with seeded(self.seed, self.device):
+            fit_clean(_Alone(own), replace(seen, data=bare), targets, pool=pool, settings=how)
+        with torch.no_grad():
+            right = own(seen.data.x)[seen.val].argmax(dim=1) == seen.data.y[seen.val]
+        return float(right.float().mean()), own.state_dict()
+
+
+class _Alone(nn.Module):
+    """Own scores as a model of nodes that never looks at edges."""
+
+    def __init__(self, own: nn.Module) -> None:
+        super().__init__()
+        self.own = own
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        """Logits of every node."""
+        out: Tensor = self.own(x)
+        return out

@@ -1,0 +1,83 @@
+"""What the classes and functions that a classifier is made of consist of: their source, and what was put into them since."""
+
+import inspect
+import sys
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+LIBRARIES = frozenset({"torch", "torch_geometric", *sys.stdlib_module_names} - {"__main__"})
+LENIENT = "if possible, "  # what a library keeps to itself, and descriptors of a class whose source is hashed anyway
+
+Parts = list[tuple[str, Any]]
+
+
+def name_of(thing: Any) -> str:
+    """Where a class or function, or the class of anything else, is defined."""
+    named = thing if hasattr(thing, "__qualname__") else type(thing)
+    return f"{named.__module__}.{named.__qualname__}"
+
+
+def by_name(named: dict[Any, Any]) -> Parts:
+    """The items in an order that does not depend on which was put in first."""
+    return sorted(((str(key), item) for key, item in named.items()), key=lambda part: part[0])
+
+
+def of_class(kind: type) -> Parts:
+    """The source of the class and of its bases as far as they are the user's, and what was put into them since."""
+    bases = [base for base in kind.__mro__ if not is_library(base)]
+    return [(name_of(base), _own_class(base)) for base in bases]
+
+
+def _own_class(kind: type) -> Parts:
+    members = [] if _is_installed(kind) else by_name(dict(vars(kind)))
+    kept = [(LENIENT + name, item) for name, item in members if not name.startswith("__") or callable(item)]
+    return [("source", _source(kind) or ""), *kept]
+
+
+def is_library(kind: type) -> bool:
+    """Whether a library has this class; a class may claim any module."""
+    home = sys.modules.get(kind.__module__)
+    there = hasattr(home, kind.__qualname__.partition(".")[0])
+    return there and kind.__module__.partition(".")[0] in LIBRARIES
+
+
+def _is_installed(kind: type) -> bool:
+    return "site-packages" in str(getattr(sys.modules.get(kind.__module__), "__file__", ""))
+
+
+def _source(thing: Any) -> str | None:
+    try:
+        return inspect.getsource(thing)
+    except (OSError, TypeError):
+        return None
+
+
+def of_function(function: FunctionType) -> Parts:
+    """Its source (its code too where a line may hold several functions, or none is found), and what it closes over."""
+    source = _source(function)
+    exact = None if source is not None and function.__name__ != "<lambda>" else _of_code(function.__code__)
+    return [
+        ("source", source),
+        ("code", exact),
+        ("defaults", function.__defaults__),
+        ("keyword defaults", function.__kwdefaults__),
+        *((f"closed over {i}", _cell(cell)) for i, cell in enumerate(function.__closure__ or ())),
+    ]
+
+
+def _cell(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not filled yet
+        return "empty"
+
+
+def _of_code(code: CodeType) -> Any:
+    constants = [_of_code(item) if isinstance(item, CodeType) else item for item in code.co_consts]
+    return [code.co_code, code.co_names, code.co_varnames, code.co_freevars, constants]
+
+
+def of_builtin(function: Any) -> Parts:
+    """What a method of a C type is bound to; a plain function of a module is known by its name."""
+    owner = getattr(function, "__self__", None)
+    return [] if owner is None or isinstance(owner, ModuleType) else [("self", owner)]
