@@ -25,7 +25,6 @@ def half_known(data, seed=0):
 
 
 def test_dense_communities_can_be_proved_and_the_estimate_is_close_to_what_is_proved():
-    pytest.importorskip("unswayed.proving")
     data = communities(150, 0.3, 0.05)
     known = half_known(data)
     ahead = us.prospect(data, known)
