@@ -1,6 +1,7 @@
 """Seconds to prove all nodes after the forward pass, and how they grow with nodes, degree and classes; one new node too.
 
 python benchmarks/prove_speed.py [--nodes 1000000] [--device cuda] [--dataset cornell5] [--out prove_speed.json]
+python benchmarks/prove_speed.py --plot prove_speed.svg prove_speed_cpu.json prove_speed_h200.json
 """
 
 import argparse
@@ -101,6 +102,32 @@ def real(name: str, device: str) -> dict[str, object]:
     return row
 
 
+def plot(out: str, files: list[str]) -> None:
+    """Seconds against nodes, a line for each file of figures."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    matplotlib.rcParams["svg.hashsalt"] = "unswayed"
+    from matplotlib import pyplot
+
+    figure, axis = pyplot.subplots(figsize=(5.6, 3.6), layout="constrained")
+    for name in files:
+        with open(name) as file:
+            told = json.load(file)
+        rows = [row for row in told["all nodes"] if (row["degree"], row["classes"]) == (20, 8)]
+        axis.loglog(
+            [row["nodes"] for row in rows],
+            [row["any"]["seconds"] for row in rows],
+            "o-",
+            label=told["device"],
+        )
+    axis.set(xlabel="nodes proved (mean degree 20, 8 classes)", ylabel="seconds after the forward pass")
+    axis.grid(alpha=0.3)
+    axis.legend(frameon=False)
+    axis.spines[["top", "right"]].set_visible(False)
+    figure.savefig(out, metadata={"Date": None})
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -109,7 +136,12 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--dataset", help="also this dataset, for example cornell5")
     parser.add_argument("--out", help="write the figures to this file")
+    parser.add_argument("--plot", metavar="FIGURE", help="draw the growth told in these files instead")
+    parser.add_argument("files", nargs="*")
     a = parser.parse_args()
+    if a.plot:
+        plot(a.plot, a.files)
+        return
     top = a.nodes
     cases = [(n, 20, 8) for n in (top // 100, top // 30, top // 10, top // 3, top)]
     cases += [(top // 10, degree, 8) for degree in (5, 80)] + [
