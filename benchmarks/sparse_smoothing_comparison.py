@@ -6,9 +6,9 @@ and a greedy fill bounds the label's probability after the attack. Cells in whic
 fractions. Two ways of using it that published code has been seen to take are counted as well: the runner-up fixed from
 other votes, and regions of two kinds of noise joined without sorting them.
 
-    python benchmarks/sparse_smoothing_comparison.py [--votes DIR] [--out docs/results/benchmarks/sparse_smoothing_comparison.json]
+    python benchmarks/sparse_smoothing_comparison.py [--runs DIR] [--out docs/results/benchmarks/sparse_smoothing_comparison.json]
 
-DIR is what `python -m unswayed.experiments.beyond poll` wrote; without it, votes are drawn from a synthetic law.
+DIR is where `unswayed reproduce beyond --runs DIR` keeps its results; without it, votes are drawn from a synthetic law.
 """
 
 import argparse
@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from unswayed.experiments.beyond import results
 from unswayed.theory import AddDelete, bound_votes, certified_size, grid, is_certified
 
 PUBLISHED_SECONDS = "0.01 to 0.12 s for a grid of 100 probabilities"
@@ -208,29 +209,28 @@ def votes_of(folder: Path | None) -> list[tuple[str, AddDelete, np.ndarray, int]
     if folder is None:
         rng = np.random.default_rng(0)
         return [("synthetic", AddDelete(p_add=a, p_delete=r), synthetic(rng), 10_000) for a, r in CORNERS]
-    runs = json.loads((folder / "runs.json").read_text())["runs"]
-    with np.load(folder / "votes.npz") as kept:
-        return [
-            (
-                f"{run['dataset']}, {run['per_class']} labels a class, seed {run['seed']}",
-                AddDelete(p_add=run["noise"]["p_add"], p_delete=run["noise"]["p_delete"]),
-                kept[run["key"]].astype(np.int64),
-                int(run["samples"]),
-            )
-            for run in runs
-            if run["seed"] == 0
-        ]
+    return [
+        (
+            f"{result.case.dataset}, {result.case.per_class} labels a class, seed {result.case.seed}",
+            AddDelete(p_add=level["noise"]["p_add"], p_delete=level["noise"]["p_delete"]),
+            result.arrays[f"counts-{place}"].astype(np.int64),
+            int(result.facts["samples"]),
+        )
+        for result in results(folder)
+        if result.case.seed == 0
+        for place, level in enumerate(result.facts["levels"])
+    ]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--votes", type=Path)
+    parser.add_argument("--runs", type=Path)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--alpha", type=float, default=0.001)
     parser.add_argument("--reach", type=int, default=12)
     options = parser.parse_args()
     rows = []
-    for name, noise, counts, samples in votes_of(options.votes):
+    for name, noise, counts, samples in votes_of(options.runs):
         bounds = bound_votes(counts, samples, options.alpha)
         other = np.array([np.random.default_rng(1).multinomial(1000, c / c.sum()) for c in counts])
         rows.append(

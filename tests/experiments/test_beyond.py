@@ -1,8 +1,8 @@
 """The whole-graph experiment from training to the page, on a graph small enough for a test."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,15 +10,21 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
+from unswayed.certificates import certify
 from unswayed.datasets import Dataset
-from unswayed.experiments import beyond, beyond_report
+from unswayed.errors import InputError
+from unswayed.experiments import beyond, beyond_page, beyond_work
+from unswayed.experiments.beyond import LEVELS, cases, prepare, results
+from unswayed.experiments.beyond_rows import AT, chosen_rows, rows_of, votes_of
 from unswayed.models import build
 from unswayed.models.floors import Floor
 from unswayed.models.training.view import View
 from unswayed.models.training.whole import WholeSettings, fit_whole
 from unswayed.theory.noise import AddDelete
+from unswayed.theory.size import is_certified
 
 N, CLASSES = 120, 2
+DOCS = Path(__file__).parents[2] / "docs" / "results"
 REQUIRED = {
     "dataset", "task", "model", "recipe", "protocol", "threat", "p_add", "p_delete", "alpha", "samples", "seed", "bounds",
     "test_targets", "clean_accuracy", "floor", "accuracy_edgeless", "certified_accuracy", "seconds", "device", "command",
@@ -26,8 +32,8 @@ REQUIRED = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> Dataset:
+@pytest.fixture(scope="module")
+def small() -> Iterator[Dataset]:
     """Two communities whose features say something, but not all, of the class."""
     generator = torch.Generator().manual_seed(0)
     y = torch.arange(N) % CLASSES
@@ -37,55 +43,88 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Dataset:
     alike = y[ends[0]] == y[ends[1]]
     data = Data(x=x, y=y, edge_index=to_undirected(ends[:, alike & (ends[0] != ends[1])]))
     dataset = Dataset("small", "node", 6, CLASSES, data=data)
-    for module in (beyond, beyond_report):
-        monkeypatch.setattr(module, "load", lambda name: dataset)
-        monkeypatch.setattr(module, "LEVELS", {"small": ((0.02, 0.6), (0.05, 0.8))})
-    truth = torch.nn.functional.one_hot(y, CLASSES).float()  # teachers and floors have tests of their own
-    monkeypatch.setattr(beyond, "soft_labels", lambda *_, **__: truth)
-    monkeypatch.setattr(beyond, "floors", lambda *_, **__: [Floor("mlp", y, 0.8, 0.8)])
-    return dataset
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (beyond, beyond_page):
+            patch.setattr(module, "LEVELS", {**LEVELS, "small": ((0.02, 0.6), (0.05, 0.8))})
+        patch.setattr(beyond_work, "load", lambda name, fetch: dataset)
+        patch.setattr(beyond_work, "TRAINING", WholeSettings(steps=30))
+        truth = torch.nn.functional.one_hot(y, CLASSES).float()  # teachers and floors have tests of their own
+        patch.setattr(beyond_work, "soft_labels", lambda *_, **__: truth)
+        patch.setattr(beyond_work, "floors", lambda *_, **__: [Floor("mlp", y, 0.8, 0.8)])
+        yield dataset
 
 
-def test_from_training_to_the_page(small: Dataset, tmp_path: Path) -> None:
-    options = SimpleNamespace(
-        data=None, out=tmp_path / "votes", seeds=1, datasets=["small"], protocols=["transductive"], steps=30,
-        samples=400, device="cpu", stop_after=1e9,
-    )  # fmt: skip
-    beyond.poll_all(options)  # type: ignore[arg-type]
-    runs = json.loads((tmp_path / "votes" / "runs.json").read_text())["runs"]
-    assert len(runs) == 4  # two numbers of labels, two levels
-    out = tmp_path / "results"
+@pytest.fixture(scope="module")
+def kept(small: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The results of one split."""
+    tmp_path = tmp_path_factory.mktemp("runs")
+    said: list[str] = []
+    assert prepare(cases([0], ["small"]), runs=tmp_path, samples=400, say=said.append) == 0
+    assert len(said) == 2  # two numbers of labels
+    assert prepare(cases([0], ["small"]), runs=tmp_path, samples=400, say=said.append) == 0
+    assert len(said) == 2  # nothing was done again
+    return tmp_path
+
+
+def test_rows_tables_and_plots_are_written(kept: Path) -> None:
+    out = kept / "results"
     out.mkdir()
     (out / "beyond.md").write_text("before\n<!-- whole-graph -->\n<!-- end whole-graph -->\nafter\n")
-    beyond_report.report_all(tmp_path / "votes", out, alpha=0.01)
+    written = beyond_page.publish(results(kept), out)
+    assert [path.name for path in written] == [
+        "beyond.json",
+        "beyond.md",
+        "beyond-adds.svg",
+        "beyond-deletes.svg",
+    ]
+    assert all(path.exists() for path in written)
     page = (out / "beyond.md").read_text()
     assert page.startswith("before")
     assert page.endswith("after\n")
     assert "20 adds" in page
     assert "best of 2 for deletes" in page
-    kept = json.loads((out / "beyond.json").read_text())
-    rows = kept["rows"]
-    assert set(rows[0]) >= REQUIRED
-    for row in [*rows, *kept["best_of"]]:
-        for kind in ("adds", "deletes"):
-            values = row.get(kind, [1.0])
-            assert values == sorted(values, reverse=True)
-            assert 0 <= values[-1] <= values[0] <= 1
-    assert any(row.get("deletes", [0])[0] > 0.5 for row in rows)
-    assert (out / "beyond-adds.svg").exists()
-    beyond_report.report_all(tmp_path / "votes", out, alpha=0.01)
+    about = json.loads((out / "beyond.json").read_text())
+    assert set(about["rows"][0]) >= REQUIRED
+    assert len(about["rows"]) == len(about["best_of"]) == 4
+    assert any(row["deletes"][0] > 0.5 for row in about["rows"])
+    beyond_page.publish(results(kept), out)
     assert (out / "beyond.md").read_text() == page  # filling in twice changes nothing
 
 
-def test_no_case_begins_after_the_time_is_up(
-    small: Dataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    options = beyond.parser().parse_args(
-        ["poll", "--out", str(tmp_path), "--stop-after", "0", "--datasets", "small"]
-    )
-    beyond.poll_all(options)
-    assert "out of time" in capsys.readouterr().out
-    assert not (tmp_path / "runs.json").exists()
+def test_rows_are_what_the_theory_says_of_each_attack(kept: Path) -> None:
+    result = results(kept)[0]
+    truth, row = result.arrays["truth"], rows_of([result])[1]
+    certs = certify(votes_of(result, 1), alpha=0.001)
+    for kind in ("adds", "deletes"):
+        for k, share in zip(AT, row[kind], strict=True):
+            holds = is_certified(certs.p_top, certs.p_rest, certs.noise, **{kind: k}) & ~certs.abstained
+            assert share == pytest.approx(np.mean(holds & (certs.label == truth)))
+
+
+def test_the_best_level_is_at_least_each_level_at_its_share_of_alpha(kept: Path) -> None:
+    result = results(kept)[0]
+    alone = rows_of([result], alpha=0.0005)
+    for row in chosen_rows([result], alpha=0.001):
+        kind = row["level"].split()[-1]
+        assert row[kind] == sorted(row[kind], reverse=True)
+        assert row[kind][-1] >= max(level[kind][-1] for level in alone) - 1e-9
+
+
+def test_the_published_tables_are_those_of_the_published_rows() -> None:
+    kept = json.loads((DOCS / "beyond.json").read_text())
+    assert beyond_page.tables([*kept["rows"], *kept["best_of"]]) in (DOCS / "beyond.md").read_text()
+
+
+def test_what_cannot_be_done_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="'karate'"):
+        list(cases([0], ["karate"]))
+    with pytest.raises(InputError, match="no result"):
+        beyond_page.publish([], tmp_path)
+
+
+def test_pubmed_is_run_once() -> None:
+    assert [case.per_class for case in cases([0, 1], ["pubmed"])] == [20]
+    assert len(list(cases([0, 1], ["cora", "pubmed"]))) == 5
 
 
 def test_training_under_whole_graph_noise_learns_and_repeats(small: Dataset) -> None:

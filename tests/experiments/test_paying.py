@@ -123,6 +123,6 @@ def test_what_is_not_known_is_refused():
 def test_a_result_comes_back_as_it_was_kept(tmp_path):
     case = Case("cora", "inductive", 3, "label ballots")
     Result(case, {"label": np.arange(3)}, {"threat": "row"}).write(tmp_path)
-    back = Result.read(case.path(tmp_path))
+    back = Result.read(case.path(tmp_path), Case)
     assert (back.case, back.facts) == (case, {"threat": "row"})
     assert back.arrays["label"].tolist() == [0, 1, 2]

@@ -1,5 +1,6 @@
 """`unswayed reproduce`: rerun the published figures, resumably."""
 
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -7,6 +8,7 @@ import typer
 
 from unswayed.cli.common import emit, note, working
 
+PAGES = ("beyond", "paying")  # experiments that are no figure of the paper
 app = typer.Typer(rich_markup_mode="rich", add_completion=False)
 
 
@@ -16,7 +18,9 @@ app = typer.Typer(rich_markup_mode="rich", add_completion=False)
 def reproduce(
     experiments: Annotated[
         list[str],
-        typer.Argument(help="table1, figure1, figure2, figure3, figure4, figure5, or all; or paying."),
+        typer.Argument(
+            help="table1, figure1, figure2, figure3, figure4, figure5, or all; or beyond, or paying."
+        ),
     ],
     seeds: Annotated[int, typer.Option(min=1, help="How many random splits.")] = 1,
     recipe: Annotated[
@@ -24,23 +28,26 @@ def reproduce(
     ] = "faithful",
     samples: Annotated[
         int | None,
-        typer.Option(min=1000, help="Noisy graphs for each target, in thousands (50,000; paying: 10,000)."),
+        typer.Option(
+            min=1000, help="Noisy graphs for each target, in thousands (50,000; beyond and paying: 10,000)."
+        ),
     ] = None,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     runs: Annotated[Path, typer.Option(help="Where trainings and votes are kept.")] = Path("runs"),
     out: Annotated[Path, typer.Option(help="Where rows and curves are written.")] = Path("results"),
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")] = False,
 ) -> None:
-    """Rerun the published figures (train, poll once at the largest number of samples, certify, draw), or "paying".
+    """Rerun the published figures (train, poll once at the largest number of samples, certify, draw), or a page beyond them.
 
-    `paying` shows where certificates pay: every graph by every method, with rows, page and figure.
+    `beyond` certifies whole graphs under asymmetric noise: rows, the tables of its page, plots. `paying` shows where certificates pay: every graph by every method, with rows, page and figure.
     """
     from unswayed.cli.inputs import read_device
 
-    where, named = read_device(device), [name for name in experiments if name != "paying"]
+    where, named = read_device(device), [name for name in experiments if name not in PAGES]
     written = _figures(named, recipe, seeds, runs, out, where, samples or 50_000) if named else []
-    if "paying" in experiments:
-        written += _paying(seeds, runs, out, where, samples or 10_000)
+    for name in PAGES:
+        if name in experiments:
+            written += _page(name, seeds, runs, out, where, samples or 10_000)
     if json:
         emit({"written": [str(path) for path in written]})
         return
@@ -60,12 +67,13 @@ def _figures(
     return publish(names, out=out, **how)
 
 
-def _paying(seeds: int, runs: Path, out: Path, device: str, samples: int) -> list[Path]:
-    from unswayed.experiments.paying import cases, prepare, results
-    from unswayed.experiments.paying_page import publish
-
-    prepare(cases(range(seeds)), runs=runs, device=device, samples=samples, say=note)
-    return publish(results(runs), out)
+def _page(name: str, seeds: int, runs: Path, out: Path, device: str, samples: int) -> list[Path]:
+    """Do what a page lacks and write it; every one has its cases, its work and its page in modules of its name."""
+    work = import_module(f"unswayed.experiments.{name}")
+    page = import_module(f"unswayed.experiments.{name}_page")
+    work.prepare(work.cases(range(seeds)), runs=runs, device=device, samples=samples, say=note)
+    written: list[Path] = page.publish(work.results(runs), out)
+    return written
 
 
 def _print_statistics() -> None:

@@ -6,24 +6,18 @@
 The work needs numpy, scipy, torch and torch_geometric alone; certifying what was polled comes later.
 """
 
-import argparse
-import io
-import json
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING
 
 from unswayed.errors import InputError
-from unswayed.files import write_atomically
+from unswayed.experiments.kept import Arrays, Facts, Say, aloud, arguments, complete, read_all
+from unswayed.experiments.kept import Result as Kept
 
-Arrays = dict[str, npt.NDArray[Any]]
-Facts = dict[str, Any]
-Say = Callable[[str], None]
+if TYPE_CHECKING:
+    from unswayed.experiments.paying_methods import Bench
 
 DATASETS = (
     "highschool",
@@ -55,39 +49,18 @@ class Case:
     seed: int
     method: str
 
+    @property
+    def words(self) -> str:
+        """The case for people."""
+        return f"{self.dataset}, {self.protocol}, split {self.seed}, {self.method}"
+
     def path(self, runs: Path) -> Path:
-        """Where it is kept."""
-        return (
-            runs
-            / "paying"
-            / self.dataset
-            / f"{self.protocol}-{self.seed}-{self.method.replace(' ', '-')}.npz"
-        )
+        """Where its result is kept."""
+        name = f"{self.protocol}-{self.seed}-{self.method.replace(' ', '-')}.npz"
+        return runs / "paying" / self.dataset / name
 
 
-@dataclass(frozen=True, eq=False)
-class Result:
-    """What a method left: arrays over the test targets, and facts in words and numbers."""
-
-    case: Case
-    arrays: Arrays
-    facts: Facts
-
-    def write(self, runs: Path) -> None:
-        """Keep it, whole or not at all."""
-        path = self.case.path(runs)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        buffer, told = io.BytesIO(), json.dumps({"case": asdict(self.case), **self.facts})
-        np.savez_compressed(buffer, facts=np.array(told), **self.arrays)  # type: ignore[arg-type]
-        write_atomically(path, buffer.getvalue())
-
-    @classmethod
-    def read(cls, path: Path) -> "Result":
-        """What was kept."""
-        with np.load(path, allow_pickle=False) as kept:
-            arrays = {name: kept[name] for name in kept.files if name != "facts"}
-            facts: Facts = json.loads(str(kept["facts"]))
-        return cls(Case(**facts.pop("case")), arrays, facts)
+Result = Kept[Case]
 
 
 def cases(
@@ -123,60 +96,39 @@ def prepare(
     stop_after: float = float("inf"),
     say: Say = print,
 ) -> int:
-    """Do what is missing and keep it; how many results are still missing (those begun too late, or not possible)."""
-    from unswayed.experiments.paying_methods import METHOD_OF, Bench
-    from unswayed.experiments.runs import commit, device_name
+    """Do what is missing and keep it; how many results are still missing."""
+    work = _Work(device, samples)
+    return complete(wanted, work, runs=runs, device=device, command=COMMAND, stop_after=stop_after, say=say)
 
-    listed, begin, left = list(wanted), time.perf_counter(), 0
-    bench: Bench | None = None
-    for number, case in enumerate(listed, 1):
-        if case.path(runs).exists():
-            continue
-        if time.perf_counter() - begin > stop_after:
-            left += 1
-            continue
-        if bench is None or not bench.serves(case):
-            bench = Bench.of(case, device=device, samples=samples)
+
+class _Work:
+    """Does a case by its method; what one graph, protocol and split need is made once for neighbouring cases."""
+
+    def __init__(self, device: str, samples: int) -> None:
+        self.device, self.samples = device, samples
+        self.bench: Bench | None = None
+
+    def __call__(self, case: Case) -> tuple[Arrays, Facts]:
+        from unswayed.experiments.paying_methods import METHOD_OF, Bench
+
+        if self.bench is None or not self.bench.serves(case):
+            self.bench = Bench.of(case, device=self.device, samples=self.samples)
         started = time.perf_counter()
-        arrays, facts = METHOD_OF[case.method](bench)
-        seconds = time.perf_counter() - started
-        machine = {"device": device_name(device), "commit": commit(), "command": COMMAND}
-        Result(case, {**bench.common(), **arrays}, {**facts, **machine, "seconds": seconds}).write(runs)
-        say(
-            f"[{number} of {len(listed)}] {case.dataset}, {case.protocol}, split {case.seed}, {case.method}: "
-            f"{_summary(arrays, bench.common())} ({seconds:.1f} s)"
-        )
-    if left:
-        say(f"Out of time: {left} results are left for another run.")
-    return left
-
-
-def _summary(arrays: Mapping[str, npt.NDArray[Any]], common: Arrays) -> str:
-    """The first figure of a result, for the line that says it is there."""
-    if "any" not in arrays:
-        return "kept"
-    right = arrays["label"] == common["truth"]
-    return ", ".join(f"{k}: {np.mean(right & (arrays['any'] >= k)):.3f}" for k in (0, 5, 10))
+        arrays, facts = METHOD_OF[case.method](self.bench)
+        return {**self.bench.common(), **arrays}, {**facts, "seconds": time.perf_counter() - started}
 
 
 def results(runs: Path) -> list[Result]:
     """Everything that was kept, in one order."""
-    return [Result.read(path) for path in sorted((runs / "paying").glob("*/*.npz"))]
+    return read_all(runs / "paying", Case)
 
 
 def main(argv: list[str] | None = None) -> None:
     """Do the work of this experiment; no certificate of polled votes, no page."""
-    parser = argparse.ArgumentParser(prog="python -m unswayed.experiments.paying", description=main.__doc__)
-    parser.add_argument("--runs", type=Path, required=True)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4], help="which splits")
+    parser = arguments("unswayed.experiments.paying", main.__doc__, range(5))
     parser.add_argument("--datasets", nargs="+", default=list(DATASETS))
     parser.add_argument("--protocols", nargs="+", default=list(PROTOCOLS))
     parser.add_argument("--methods", nargs="+", default=list(METHODS))
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--samples", type=int, default=10_000)
-    parser.add_argument(
-        "--stop-after", type=float, default=float("inf"), help="begin nothing new after these seconds"
-    )
     told = parser.parse_args(argv)
     prepare(
         cases(told.seeds, told.datasets, told.protocols, told.methods),
@@ -184,7 +136,7 @@ def main(argv: list[str] | None = None) -> None:
         device=told.device,
         samples=told.samples,
         stop_after=told.stop_after,
-        say=lambda words: print(words, flush=True),
+        say=aloud,
     )
 
 

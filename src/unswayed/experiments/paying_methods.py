@@ -16,7 +16,8 @@ import unswayed as us
 from unswayed.ballots.fixed import SCALE
 from unswayed.ballots.links import Links, codes
 from unswayed.datasets import Dataset, Split, load, split
-from unswayed.experiments.paying import Arrays, Case, Facts
+from unswayed.experiments.kept import Arrays, Facts
+from unswayed.experiments.paying import Case
 from unswayed.models.structure_free import all_floors
 from unswayed.models.training import fit
 from unswayed.models.training.hashed import fit_hashed

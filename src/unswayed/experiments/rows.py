@@ -59,10 +59,10 @@ def _wall(facts: Row, size: int) -> float:
     return float(np.mean(np.array(facts["degree"]) > size))
 
 
-def write_rows(path: Path, rows: list[Row]) -> None:
-    """Write `{"rows": [...]}`, whole or not at all."""
+def write_rows(path: Path, rows: list[Row], **beside: Any) -> None:
+    """Write `{"rows": [...]}`, and what else belongs to it, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, (json.dumps({"rows": rows}, indent=1) + "\n").encode())
+    write_atomically(path, (json.dumps({"rows": rows, **beside}, indent=1) + "\n").encode())
 
 
 def read_rows(path: Path) -> list[Row]:

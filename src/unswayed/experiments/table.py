@@ -1,13 +1,12 @@
 """Table 1: the statistics of the paper's datasets, counted from what was loaded."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from unswayed.datasets import PAPER, Dataset, load
-from unswayed.files import write_atomically
+from unswayed.experiments.rows import write_rows
 
 
 def statistics(dataset: Dataset) -> dict[str, Any]:
@@ -28,7 +27,5 @@ def statistics(dataset: Dataset) -> dict[str, Any]:
 
 def write_table(path: Path) -> Path:
     """Write the statistics of the paper's six datasets; they are fetched where they are missing."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    rows = [statistics(load(name, fetch=True)) for name in PAPER]
-    write_atomically(path, (json.dumps({"rows": rows}, indent=1) + "\n").encode())
+    write_rows(path, [statistics(load(name, fetch=True)) for name in PAPER])
     return path

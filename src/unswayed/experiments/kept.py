@@ -1,0 +1,125 @@
+"""Results that are kept one by one as they come, so that work can stop at any moment and go on where it was.
+
+A case says everything that decides one result and where that is kept; a result is arrays over targets and facts in words
+and numbers. Needs numpy alone until there is work to do.
+"""
+
+import argparse
+import io
+import json
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from unswayed.files import write_atomically
+
+Arrays = dict[str, npt.NDArray[Any]]
+Facts = dict[str, Any]
+Say = Callable[[str], None]
+
+
+class Case(Protocol):
+    """A frozen dataclass of plain values."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def words(self) -> str:
+        """The case for people."""
+
+    def path(self, runs: Path) -> Path:
+        """Where its result is kept."""
+
+
+C = TypeVar("C", bound=Case)
+Work = Callable[[C], tuple[Arrays, Facts]]
+
+
+@dataclass(frozen=True, eq=False)
+class Result(Generic[C]):
+    """What the work on a case left."""
+
+    case: C
+    arrays: Arrays
+    facts: Facts
+
+    def write(self, runs: Path) -> None:
+        """Keep it, whole or not at all."""
+        path = self.case.path(runs)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        buffer, told = io.BytesIO(), json.dumps({"case": asdict(self.case), **self.facts})
+        np.savez_compressed(buffer, facts=np.array(told), **self.arrays)  # type: ignore[arg-type]
+        write_atomically(path, buffer.getvalue())
+
+    @classmethod
+    def read(cls, path: Path, kind: type[C]) -> Self:
+        """What was kept of a case of this kind."""
+        with np.load(path, allow_pickle=False) as kept:
+            arrays = {name: kept[name] for name in kept.files if name != "facts"}
+            facts: Facts = json.loads(str(kept["facts"]))
+        return cls(kind(**facts.pop("case")), arrays, facts)
+
+
+def read_all(folder: Path, kind: type[C]) -> list[Result[C]]:
+    """Everything that was kept in a folder, in one order."""
+    return [Result.read(path, kind) for path in sorted(folder.glob("*/*.npz"))]
+
+
+def complete(
+    wanted: Iterable[C],
+    work: Work[C],
+    *,
+    runs: Path,
+    device: str,
+    command: str,
+    stop_after: float = float("inf"),
+    say: Say = print,
+) -> int:
+    """Do what is missing and keep it; how many results are still missing, because they would have begun too late."""
+    from unswayed.experiments.runs import commit, device_name
+
+    listed, begin, left = list(wanted), time.perf_counter(), 0
+    for number, case in enumerate(listed, 1):
+        if case.path(runs).exists():
+            continue
+        if time.perf_counter() - begin > stop_after:
+            left += 1
+            continue
+        arrays, facts = work(case)
+        machine = {"device": device_name(device), "commit": commit(), "command": command}
+        Result(case, arrays, {**facts, **machine}).write(runs)
+        say(f"[{number} of {len(listed)}] {case.words}: {summary(arrays)} ({facts['seconds']:.1f} s)")
+    if left:
+        say(f"Out of time: {left} results are left for another run.")
+    return left
+
+
+def summary(arrays: Arrays) -> str:
+    """The first figures of a result, for the line that says it is there."""
+    if "any" not in arrays:
+        return "kept"
+    right = arrays["label"] == arrays["truth"]
+    return ", ".join(f"{k}: {np.mean(right & (arrays['any'] >= k)):.3f}" for k in (0, 5, 10))
+
+
+def arguments(module: str, what: str | None, seeds: Sequence[int]) -> argparse.ArgumentParser:
+    """The command line of work alone, for a machine that has neither plots nor our own command."""
+    parser = argparse.ArgumentParser(prog=f"python -m {module}", description=what)
+    parser.add_argument("--runs", type=Path, required=True)
+    parser.add_argument("--seeds", type=int, nargs="+", default=list(seeds), help="which splits")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--samples", type=int, default=10_000)
+    parser.add_argument(
+        "--stop-after", type=float, default=float("inf"), help="begin nothing new after these seconds"
+    )
+    return parser
+
+
+def aloud(words: str) -> None:
+    """Say it at once, also into a pipe."""
+    print(words, flush=True)
