@@ -5,23 +5,20 @@ reads edges but has never seen the test nodes; and from one that has seen them a
 by node, what the edges said, as far as features tell nodes apart. Nodes without features leave nothing but the majority.
 """
 
-import copy
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 from torch_geometric.data import Data
 
-from unswayed.ballots.networks import LabelBallots
 from unswayed.datasets import Dataset, Split
 from unswayed.errors import InputError
 from unswayed.models.building import build
 from unswayed.models.floors import Floor
 from unswayed.models.training.clean import CleanSettings, fit_clean
-from unswayed.models.training.keeping import accuracy, seeded
-from unswayed.models.training.teacher import soft_labels
+from unswayed.models.training.keeping import seeded
+from unswayed.models.training.teacher import EVERY_TEACHER, taught
 from unswayed.models.training.view import PROTOCOLS, View, view
 
 
@@ -43,7 +40,6 @@ DISTILLED = (
     Perceptron(64, CleanSettings(steps=300, weight_decay=5e-4, input_dropout=0.2)),
     Perceptron(256, CleanSettings(steps=300, weight_decay=0.0, input_dropout=0.0)),
 )
-TEACHERS = ("label ballots", "networks")
 
 
 def all_floors(
@@ -52,7 +48,7 @@ def all_floors(
     *,
     seed: int = 0,
     device: str = "cpu",
-    teachers: Iterable[str] = TEACHERS,
+    teachers: Iterable[str] = EVERY_TEACHER,
 ) -> dict[str, Floor]:
     """The floors by name: majority, labels, distilled inductive, distilled transductive; no test label is ever read.
 
@@ -83,29 +79,6 @@ def strongest(found: dict[str, Floor], protocol: str) -> Floor:
         raise InputError(f"protocol must be one of {', '.join(PROTOCOLS)}, not {protocol!r}.")
     allowed = [own for name, own in found.items() if protocol in name or "distilled" not in name]
     return max(allowed, key=lambda own: own.accuracy)
-
-
-def taught(
-    seen: View, classes: int, *, seed: int = 0, device: str = "cpu", teachers: Iterable[str] = TEACHERS
-) -> Tensor:
-    """float[n, C]: what the best teacher says of every node it may see; training nodes keep their true labels."""
-    answers = [
-        _spoken(seen, classes)
-        if name == TEACHERS[0]
-        else soft_labels(seen, classes, seed=seed, device=device)
-        for name in teachers
-    ]
-    best = max(answers, key=lambda soft: accuracy(soft[seen.val], seen.data.y[seen.val]))
-    best[seen.train] = functional.one_hot(seen.data.y[seen.train], classes).to(best.dtype)
-    return best
-
-
-def _spoken(seen: View, classes: int) -> Tensor:
-    """The shares of what label ballots say of each node; nobody's own label enters its own score."""
-    data, told = copy.copy(seen.data).cpu(), torch.cat([seen.train, seen.val]).cpu()
-    known = torch.full_like(data.y, -1).index_copy(0, told, data.y[told])
-    scores: Tensor = LabelBallots(classes).freeze(data, known=known)(data.x, data.edge_index) + 1e-6
-    return (scores / scores.sum(dim=1, keepdim=True)).to(seen.data.x)
 
 
 def _best(

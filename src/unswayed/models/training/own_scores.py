@@ -9,13 +9,21 @@ from torch_geometric.data import Data
 
 from unswayed.models.training.clean import CleanSettings, fit_clean
 from unswayed.models.training.keeping import seeded
-from unswayed.models.training.teacher import soft_labels
+from unswayed.models.training.teacher import taught
 from unswayed.models.training.view import View
 
 Weights = dict[str, Tensor]
 # they learn as the structure-free floors do, so that the network with its ballots off is one of them
-FROM_LABELS = CleanSettings()
-FROM_TEACHER = CleanSettings(steps=300, weight_decay=0.0)
+FROM_LABELS = (
+    CleanSettings(),
+    CleanSettings(weight_decay=5e-3),
+    CleanSettings(weight_decay=5e-3, input_dropout=0.2),
+)
+FROM_TEACHER = (
+    CleanSettings(steps=300, weight_decay=0.0),
+    CleanSettings(steps=300, weight_decay=5e-4, input_dropout=0.2),
+    CleanSettings(steps=300, weight_decay=0.0, input_dropout=0.0),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,17 +42,19 @@ class OwnScores:
         Test nodes are strangers in the inductive protocol, so there the teacher's answers on validation nodes are not learnt:
         those would not be judged as strangers.
         """
-        options = [self._taught(None, None, FROM_LABELS)]
+        options = [self._taught(None, None, how) for how in FROM_LABELS]
         if distil:
-            soft = self._soft_labels() if teacher is None else teacher
+            soft = (
+                taught(self.seen, self.classes, seed=self.seed, device=self.device)
+                if teacher is None
+                else teacher
+            )
             pool = torch.ones(len(soft), dtype=torch.bool, device=self.device)
             if protocol == "inductive":
                 pool[self.seen.val] = False
-            options.append(self._taught(soft.to(self.device), pool.nonzero()[:, 0], FROM_TEACHER))
+            shown = pool.nonzero()[:, 0]
+            options += [self._taught(soft.to(self.device), shown, how) for how in FROM_TEACHER]
         return max(options, key=lambda option: option[0])[1]
-
-    def _soft_labels(self) -> Tensor:
-        return soft_labels(self.seen, self.classes, seed=self.seed, device=self.device)
 
     def _taught(
         self, targets: Tensor | None, pool: Tensor | None, how: CleanSettings

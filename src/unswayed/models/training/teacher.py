@@ -1,18 +1,21 @@
 """The teacher of `distill`: an average of clean-graph networks whose soft labels say what the graph knows of a node."""
 
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch_geometric.nn import APPNP
 
+from unswayed.ballots.networks import LabelBallots
 from unswayed.models.networks import DROPOUT, GCN
 from unswayed.models.training.clean import CleanSettings, fit_clean
 from unswayed.models.training.keeping import accuracy, seeded
 from unswayed.models.training.view import View
 
 MEMBERS = 3  # networks whose answers are averaged
+EVERY_TEACHER = ("label ballots", "networks")
 
 
 class Propagation(nn.Module):
@@ -56,3 +59,26 @@ def soft_labels(seen: View, num_classes: int, *, seed: int, device: str) -> Tens
     best = max(answers.values(), key=lambda soft: accuracy(soft[seen.val], seen.data.y[seen.val]))
     best[seen.train] = functional.one_hot(seen.data.y[seen.train], num_classes).to(best.dtype)
     return best
+
+
+def taught(
+    seen: View, classes: int, *, seed: int = 0, device: str = "cpu", teachers: Iterable[str] = EVERY_TEACHER
+) -> Tensor:
+    """float[n, C]: what the best teacher says of every node it may see; training nodes keep their true labels."""
+    answers = [
+        _spoken(seen, classes)
+        if name == EVERY_TEACHER[0]
+        else soft_labels(seen, classes, seed=seed, device=device)
+        for name in teachers
+    ]
+    best = max(answers, key=lambda soft: accuracy(soft[seen.val], seen.data.y[seen.val]))
+    best[seen.train] = functional.one_hot(seen.data.y[seen.train], classes).to(best.dtype)
+    return best
+
+
+def _spoken(seen: View, classes: int) -> Tensor:
+    """The shares of what label ballots say of each node; nobody's own label enters its own score."""
+    data, told = copy.copy(seen.data).cpu(), torch.cat([seen.train, seen.val]).cpu()
+    known = torch.full_like(data.y, -1).index_copy(0, told, data.y[told])
+    scores: Tensor = LabelBallots(classes).freeze(data, known=known)(data.x, data.edge_index) + 1e-6
+    return (scores / scores.sum(dim=1, keepdim=True)).to(seen.data.x)
