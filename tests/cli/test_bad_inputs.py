@@ -115,6 +115,8 @@ BAD = {
     "samples a fraction": (nothing, f"{CERTIFY} --samples 1.5", "--samples"),
     "negative seed": (nothing, f"{CERTIFY} --seed -1", "seed"),
     "batch size 0": (nothing, f"{CERTIFY} --batch-size 0", "batch-size"),
+    "negative audit": (nothing, f"{CERTIFY} --audit -1", "audit"),
+    "audit of millions": (nothing, f"{CERTIFY} --audit 9999999", "audit"),
     "unknown bounds": (nothing, f"{CERTIFY} --bounds loose", "loose"),
     "unknown engine": (nothing, f"{CERTIFY} --engine warp", "warp"),
     "unknown device": (nothing, f"{CERTIFY} --device toaster", "toaster"),

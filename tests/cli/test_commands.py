@@ -32,6 +32,19 @@ def test_certify_prints_a_table_a_curve_and_the_weakest(call, own):
     assert "K can reach at most" in err
 
 
+def test_the_audit_is_told_in_json_and_report_and_so_is_its_absence(call_json, own, here):
+    few = call_json("certify", *own, "--audit", "7", "--report", "r.html")
+    assert few["notes"]["audit"] == {"asked": 7, "agreed": 7, "ties": 0}
+    assert "--audit 7" in few["command"]
+    assert "Of 7 counted answers asked again one graph at a time, 7 agreed" in (here / "r.html").read_text()
+    none = call_json("certify", *own, "--audit", "0", "--report", "r.html", "--store", "run")
+    assert none["notes"]["audit"] is None
+    assert "--audit 0" in none["command"]
+    assert "not audited" in (here / "r.html").read_text()
+    assert "not audited" in us.certify(us.load("run")).statement(0)
+    assert call_json("certify", *own)["notes"]["audit"]["asked"] == 300
+
+
 def test_the_printed_command_does_the_same_again(call_json, own):
     first = call_json("certify", *own, "--nodes", "1,2", "--family")
     words = shlex.split(first["command"])
@@ -84,8 +97,10 @@ def test_asymmetric_noise_and_all_pairs(call_json, own):
 def test_asymmetric_noise_tells_additions_from_deletions(call, call_json, own):
     words = [*own[:-2], "--p-add", "0.01", "--p-delete", "0.4", "--store", "run"]
     found = call_json("certify", *words)
-    grid = us.certify(us.load("run")).grid(20, 20)
-    assert [row["deletes"] for row in found["targets"]] == (grid[:, 0].sum(axis=1) - 1).tolist()
+    certs = us.certify(us.load("run"))
+    grid = certs.grid(20, 20)
+    deletes = np.minimum(grid[:, 0].sum(axis=1) - 1, certs.about.ones)  # more are not there to be deleted
+    assert [row["deletes"] for row in found["targets"]] == deletes.tolist()
     assert [row["adds"] for row in found["targets"]] == (grid[:, :, 0].sum(axis=1) - 1).tolist()
     assert max(row["deletes"] for row in found["targets"]) > max(row["size"] for row in found["targets"])
     assert found["certified_accuracy_deletes"]["0"] == found["certified_accuracy"]["0"]

@@ -47,8 +47,19 @@ def test_one_at_a_time_gives_the_engines_votes(kind: str) -> None:
         assert mine.tolist() == votes[target].tolist()
 
 
+def test_the_audit_is_timed_apart() -> None:
+    asked = question("row")
+    audit = bench.audited(asked, choose(asked), samples=50)
+    assert (len(audit.heard), audit.number("same")) == (
+        150,
+        150,
+    )  # fewer answers than a poll's 300: all of them
+    assert audit.seconds > 0
+
+
 def test_the_document_is_strict_json() -> None:
-    line = bench.Line("d", "m", "row", "row", 10, 1.0, 1e5, 20, 1.0, 1, 1.0, 10.0, 10.0, 1.0)
+    line = bench.Line("d", "m", "row", "row", 10, 1.0, 1e5, 20, 1.0, 1, 1.0, 10.0, 10.0, 1.0, 300, 299, 0.5)
     document = json.loads(json.dumps(bench.document([line], "unswayed bench"), allow_nan=False))
     assert document["rows"][0]["times_baseline"] == 10.0
+    assert document["rows"][0]["audited_seconds"] == 1e5 + 0.5
     assert document["machine"]["versions"]["torch"] == torch.__version__

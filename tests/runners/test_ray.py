@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
 import unswayed as us
-from unswayed.errors import InputError, UnsoundModel, UnswayedError, WorldError
+from unswayed.errors import InputError, RefusedVotes, StoreError, UnsoundModel, UnswayedError, WorldError
 from unswayed.runners import Block, SerialRunner, Tally
 from unswayed.runners.ray import RayRunner
 from unswayed.sampling.question import Question
@@ -168,6 +168,35 @@ class TestVotes:
             us.poll(Net(), us.Row(graph(), [1, 2]), us.Flip(beta=0.7), samples=100, seed=2, runner=runner)
             == plain
         )
+
+    def test_the_same_answers_are_asked_again_as_of_a_serial_poll(self, runner):
+        def noted(**how):
+            votes = us.poll(Net(), us.Row(graph(), [1, 2]), us.Flip(beta=0.7), samples=100, audit=50, **how)
+            return {**votes.notes["audit"], "seconds": 0.0}
+
+        found = noted(runner=runner)
+        assert (found["asked"], found["agreed"], found["covered"]) == (50, 50, 200)
+        assert found == noted()
+
+    def test_workers_that_answer_otherwise_than_here_are_found_out(self, runner, tmp_path):
+        home = os.getpid()
+
+        def elsewhere(rows):
+            return parity(rows) ^ int(os.getpid() != home)
+
+        threat = us.Bits(np.random.default_rng(0).random((2, 12)) < 0.5)
+        with pytest.raises(RefusedVotes, match="asked again one at a time"):
+            us.poll(
+                elsewhere,
+                threat,
+                us.Flip(beta=0.8),
+                samples=50,
+                classes=2,
+                runner=runner,
+                store=tmp_path / "run",
+            )
+        with pytest.raises(StoreError, match="were refused"):
+            us.load(tmp_path / "run")
 
     def test_a_model_from_a_file_that_workers_cannot_import(self, runner, tmp_path):
         path = tmp_path / "home_made_model.py"
@@ -375,7 +404,7 @@ class TestSettings:
 
 def test_votes_are_votes(runner):
     """What comes back can be kept as votes: integers of the right shape."""
-    (block, counts) = next(iter(runner.run(bits(parity), [Block(0, 16)])))
-    assert counts.dtype == np.int64
-    votes = Votes(counts[None], [block.start], [block.stop], us.Flip(beta=0.8), entries=12)
+    (block, part) = next(iter(runner.run(bits(parity), [Block(0, 16)])))
+    assert part.counts.dtype == np.int64
+    votes = Votes(part.counts[None], [block.start], [block.stop], us.Flip(beta=0.8), entries=12)
     assert votes.samples.tolist() == [16, 16]

@@ -42,7 +42,7 @@ ASKED: dict[str, Any] = {
     "model": None, "weights": None, "recipe": "clean", "protocol": "transductive",
     "beta": None, "p_add": None, "p_delete": None, "keep": None, "samples": 10_000, "alpha": 0.001, "bounds": "strict",
     "family": False, "seed": 0, "device": "cpu", "engine": "auto", "runner": "serial", "address": None,
-    "batch_size": None, "floor": True, "until_size": None, "budget": None, "top": None,
+    "batch_size": None, "floor": True, "until_size": None, "budget": None, "top": None, "audit": 300,
 }  # fmt: skip
 WITHOUT_EFFECT = ("floor", "device", "engine", "runner", "address", "batch_size")
 
@@ -83,6 +83,7 @@ def certify(
     runner: opt.Runner = opt.RunnerKind.SERIAL,
     address: opt.Address = None,
     batch_size: opt.BatchSize = None,
+    audit: opt.Audit = 300,
     floor: opt.Floor = True,
     shared: opt.Shared = None,
     report: opt.Report = None,
@@ -141,6 +142,7 @@ def make_plan(words: dict[str, Any], store: Path | None, purpose: str = "certify
         engine=str(words["engine"]),
         runner=_runner(str(words["runner"]), words["address"], device),
         batch_size=words["batch_size"],
+        audit=words["audit"],
         purpose=purpose,
         until_size=words["until_size"],
         budget=words["budget"],

@@ -248,6 +248,13 @@ Address = Annotated[
 BatchSize = Annotated[
     int | None, typer.Option("--batch-size", help="Noisy graphs asked at a time.", rich_help_panel=COMPUTE)
 ]
+Audit = Annotated[
+    int,
+    typer.Option(
+        help="Counted answers that are asked again of the model itself, one graph at a time; 0 for none.",
+        rich_help_panel=COMPUTE,
+    ),
+]
 Floor = Annotated[
     bool,
     typer.Option(

@@ -16,7 +16,7 @@ from unswayed.cli.inputs import Targets, read_threat
 from unswayed.cli.record import WEIGHTS, Record, Sketch, certify_as, read_record, write_record
 from unswayed.datasets import Dataset, Split
 from unswayed.errors import InputError, UnswayedError
-from unswayed.polling import MAX_SAMPLES, poll
+from unswayed.polling import AUDIT, MAX_SAMPLES, poll
 from unswayed.runners import Runner
 from unswayed.sampling.threats import Threat
 from unswayed.sampling.until import Budget, Rule, UntilSize
@@ -49,6 +49,7 @@ class Plan:
     engine: str
     runner: Runner | None
     batch_size: int | None
+    audit: int = AUDIT
     purpose: str = "certify"
     until_size: int | None = None
     budget: float | None = None
@@ -60,6 +61,8 @@ class Plan:
         check_level(self.alpha)
         if self.batch_size is not None and self.batch_size < 1:
             raise InputError(f"--batch-size must be 1 or more, not {self.batch_size}.")
+        if self.audit < 0:
+            raise InputError(f"--audit must be 0 or more, not {self.audit}.")
         if self.until_size is not None and self.until_size < 0:
             raise InputError(f"--until-size must be 0 or more, not {self.until_size}.")
         if self.budget is not None and not self.budget > 0:
@@ -210,6 +213,7 @@ def run_plan(plan: Plan, threat: Threat, model: Any, record: Record | None) -> V
         store=plan.store,
         classes=plan.dataset.num_classes,
         batch_size=plan.batch_size,
+        audit=plan.audit,
         purpose=plan.purpose,
         until=plan.until,
     )

@@ -18,8 +18,12 @@ from torch import Tensor, nn
 
 from unswayed import datasets
 from unswayed.models.training import fit
+from unswayed.notes import SAME, Audit
+from unswayed.polling import AUDIT
+from unswayed.sampling.audit import asked_again
 from unswayed.sampling.engines import Engine, choose
-from unswayed.sampling.question import Question
+from unswayed.sampling.question import Block, Question
+from unswayed.sampling.tally import heard
 from unswayed.sampling.threats import AllPairs, Row, Threat
 from unswayed.theory.noise import Flip
 
@@ -48,7 +52,7 @@ CASES = (
 
 @dataclass(frozen=True)
 class Line:
-    """What was measured: seconds for one noisy graph, three ways, and their ratios."""
+    """What was measured: seconds for one noisy graph, three ways, their ratios, and what a poll's audit takes besides."""
 
     dataset: str
     model: str
@@ -64,6 +68,14 @@ class Line:
     times_baseline: float
     times_generic: float
     agreement: float
+    audit: int
+    audit_agreed: int
+    audit_seconds: float
+
+    @property
+    def audited_seconds(self) -> float:
+        """Seconds for a million noisy graphs polled at once, audit and all."""
+        return self.seconds_a_million + self.audit_seconds
 
 
 def run(
@@ -86,6 +98,7 @@ def measure(case: Case, baseline: int, device: str = "cpu") -> Line:
     slow.count(0, 64, (0,))
     generic, _ = _timed(lambda: slow.count(0, few))
     one_ms, threads, agreement = _baseline(question, baseline, engine)
+    audit = audited(question, engine)
     return Line(
         dataset=case.dataset,
         model=case.model,
@@ -101,7 +114,17 @@ def measure(case: Case, baseline: int, device: str = "cpu") -> Line:
         times_baseline=one_ms / 1e3 / (seconds / graphs),
         times_generic=generic / (few * len(question.threat)) / (seconds / graphs),
         agreement=agreement,
+        audit=len(audit.heard),
+        audit_agreed=audit.number(SAME),
+        audit_seconds=audit.seconds,
     )
+
+
+def audited(question: Question, engine: Engine, samples: int = 64) -> Audit:
+    """As many answers asked again as a poll does by default, drawn from the first samples; it knows its own seconds."""
+    block = Block(0, samples)
+    counted = heard(replace(question, audit=AUDIT), block, engine.labels(block.start, block.stop))
+    return asked_again(question, counted, lambda answers: None)
 
 
 def _question(case: Case, device: str) -> Question:
@@ -229,4 +252,8 @@ def _processor() -> str:
 
 def document(lines: list[Line], command: str) -> dict[str, Any]:
     """JSON-ready: the lines, the machine and the versions."""
-    return {"beta": BETA, "command": command, "machine": machine(), "rows": [asdict(line) for line in lines]}
+    return {"beta": BETA, "command": command, "machine": machine(), "rows": [_row(line) for line in lines]}
+
+
+def _row(line: Line) -> dict[str, Any]:
+    return {**asdict(line), "audited_seconds": line.audited_seconds}
