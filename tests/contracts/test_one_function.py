@@ -219,7 +219,7 @@ def _helper(data):
 
 ROADS = {
     "getattr": lambda data: getattr(data, "edge_weight", None),
-    "item": lambda data: data["edge_weight"],
+    "item": lambda data: [*(data[name] for name in data.to_dict() if name == "edge_weight"), None][0],
     "helper": _helper,
 }
 
