@@ -46,7 +46,7 @@ network for all K. Below: ballots or networks under noise, the noise chosen on v
 
 """
 READING = """\
-Every figure is a mean over {splits} random splits, ± the sample standard deviation where it stands. Labels are known for 20% of each class (PolBlogs
+Every figure is a mean over random splits (the tables say how many), ± the sample standard deviation where it stands. Labels are known for 20% of each class (PolBlogs
 10%, Photo and Computers 30%, Cora, CiteSeer and PubMed 20 nodes a class and 500 to choose with); three quarters of them train, one quarter
 chooses, all of them speak. Half of the other nodes are tested. *Inductive*: test nodes, their features and their edges are absent from training. K counts links of the
 node's own row that are added or deleted, except in the rows "groups of edges", where any edges of the whole graph may change. Floors: *labels*, a
