@@ -123,6 +123,11 @@ class Ledger:
 
     def _audited(self, votes: Votes, watched: Watch) -> Votes:
         audit = Audit.from_dict(votes.notes["audit"])
+        if audit.uncovered:
+            raise StoreError(
+                f"{audit.uncovered:,} answers in the store were counted with audit=0 and cannot be asked again now; poll with audit=0 to "
+                "take them as they are, or use a new folder."
+            )
         if audit.number(PENDING):
             with watched(audit.number(PENDING)) as advance:
                 audit = asked_again(self.question, audit, advance)

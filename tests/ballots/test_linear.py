@@ -71,7 +71,7 @@ MODELS = [
     Perceptron(random_state=0), BernoulliNB(), BernoulliNB(binarize=None), LinearDiscriminantAnalysis(),
     make_pipeline(StandardScaler(), LogisticRegression()),
     make_pipeline(SelectKBest(chi2, k=4), MinMaxScaler((-1, 2)), RidgeClassifier()),
-    make_pipeline(MaxAbsScaler(), "passthrough", VarianceThreshold(), RobustScaler(), LinearSVC(random_state=0)),
+    make_pipeline(MaxAbsScaler(), "passthrough", VarianceThreshold(), RobustScaler(with_centering=False), LinearSVC(random_state=0)),
     make_pipeline(StandardScaler(), BernoulliNB(binarize=0.3)),
     make_pipeline(Binarizer(threshold=0.5), Perceptron(random_state=0)),
 ]  # fmt: skip
@@ -195,3 +195,22 @@ def test_a_linear_model_is_proved_on_bits_only():
     graph = torch_geometric.data.Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
     with pytest.raises(InputError, match="binary rows"):
         us.prove(LogisticRegression().fit(x, y), us.Row(graph, [0]))
+
+
+def test_a_step_that_treats_sparse_rows_otherwise_is_refused():
+    x, y = rows(0, 2)
+    scaled = make_pipeline(RobustScaler(), LogisticRegression()).fit(x | (x[:, :1] & ~x), y)
+    scaled.steps[0][1].center_ = np.full(COLUMNS, 0.5)
+    with pytest.raises(InputError, match="sparse"):
+        us.prove(scaled, us.Bits(x[:2]))
+    us.prove(
+        make_pipeline(RobustScaler(with_centering=False), LogisticRegression()).fit(x, y), us.Bits(x[:2])
+    )
+
+
+def test_few_of_very_many_columns_are_no_obstacle():
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 2, (60, 2_000)).astype(bool)
+    y = x[:, 0] ^ (rng.random(60) < 0.1)
+    model = make_pipeline(SelectKBest(k=2), LogisticRegression()).fit(x, y)
+    assert (us.prove(model, us.Bits(x[:5])).label == model.predict(x[:5])).all()

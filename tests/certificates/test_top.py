@@ -102,3 +102,8 @@ def test_no_targets_have_no_share():
     nobody = us.certify_top(votes_of(np.zeros((0, 4), int)), 2)
     with pytest.raises(InputError, match="no targets"):
         nobody.share(0)
+
+
+def test_grids_go_beyond_what_can_be_deleted():
+    votes = us.Votes.from_counts([[900, 60, 40]], us.Hide(nodes=0.9, edges=0.5), entries=10, ones=[0])
+    assert us.certify_top(votes, k=2).grid(1, 2).shape == (1, 2, 3)

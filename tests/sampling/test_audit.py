@@ -203,3 +203,11 @@ def test_what_is_heard_is_a_fair_choice_of_all_answers() -> None:
     assert times.sum() == 4000
     assert ((times - expected) ** 2 / expected).sum() < 119 + 5 * (2 * 119) ** 0.5  # chi-squared
     assert abs(times[:5].sum() / 4000 - 5 / 60) < 0.02
+
+
+def test_votes_stored_without_an_audit_are_not_taken_for_audited_ones(tmp_path):
+    ask = {"samples": 100, "store": tmp_path / "run"}
+    us.poll(net(), us.Row(graph(), [0]), NOISE, audit=0, **ask)
+    with pytest.raises(StoreError, match="audit=0"):
+        us.poll(net(), us.Row(graph(), [0]), NOISE, **ask)
+    us.poll(net(), us.Row(graph(), [0]), NOISE, audit=0, **ask)

@@ -5,6 +5,7 @@ import pytest
 import torch
 from scipy import stats
 from torch import nn
+from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv, SAGEConv, global_mean_pool
 
 import unswayed as us
@@ -198,3 +199,16 @@ def test_different_rows_are_few_where_ones_are():
     assert (few[1][back][:, 0] == from_one[:, 0]).all()
     assert drawing.distinct(flips, torch.tensor([0, 1, 2]))[1] is None
     assert drawing.distinct(flips, torch.arange(3).repeat(9))[1] is None
+
+
+def test_a_faint_part_that_reads_all_nodes_is_noticed_under_fake_nodes():
+    class Faint(torch.nn.Module):
+        def forward(self, x, edge_index):
+            heard = torch.zeros(len(x), 2).index_add(0, edge_index[1], x[edge_index[0]])
+            return heard + 1e-4 * x.mean(0) * torch.tensor([-1.0, 1.0])
+
+    torch.manual_seed(0)
+    edges = torch.randint(0, 30, (2, 40))
+    data = Data(x=torch.rand(30, 2), edge_index=torch.cat([edges, edges.flip(0)], dim=1), num_nodes=30)
+    with pytest.raises(UnsoundModel):
+        us.poll(Faint(), Inject(data, [0, 1]), us.Hide(nodes=0.9, edges=0.5), samples=10)

@@ -25,7 +25,7 @@ from unswayed.theory.records import Injected, Record, Several
 
 IntArray = npt.NDArray[np.int64]
 
-ROLLS: WeakKeyDictionary[nn.Module, tuple[Tensor, Roll]] = WeakKeyDictionary()
+ROLLS: WeakKeyDictionary[nn.Module, tuple[Tensor, int, Roll]] = WeakKeyDictionary()
 AT_ONCE = 2**22  # numbers written out together
 FIXED = "The ballots and the known labels they were made of are frozen, and features are taken as fixed."
 OWN_ROW = (
@@ -205,13 +205,12 @@ def electorate(
 
 def roll_of(model: Any) -> Roll:
     """The frozen ballots as a roll; what was sorted once stays sorted while the model stays frozen."""
-    kept = ROLLS.get(model)
-    if kept is None or kept[0] is not model.ballot_table:
-        ROLLS[model] = kept = (
-            model.ballot_table,
-            Roll(model.ballot_table.cpu().numpy(), len(model.own_table)),
-        )
-    return kept[1]
+    table, kept = model.ballot_table, ROLLS.get(model)
+    if (
+        kept is None or kept[0] is not table or kept[1] != table._version
+    ):  # the version counts changes in place
+        ROLLS[model] = kept = (table, table._version, Roll(table.cpu().numpy().copy(), len(model.own_table)))
+    return kept[2]
 
 
 def check_links(model: Any, links: Links) -> None:

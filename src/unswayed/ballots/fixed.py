@@ -40,7 +40,7 @@ def check_not_structural(links: Links) -> None:
     degree = torch.bincount(links.target, minlength=links.nodes).double()
     values = links.x.double()
     said = [_follows(values, told) for told in (degree, degree.log1p(), (degree + 1).rsqrt())]
-    if any(said) or _spells(values, degree.long()):
+    if any(said) or _spells(values, degree.long()) or _decided_by(degree.long(), values):
         raise UnsoundModel(
             "The features say each node's degree; features made from structure change with the attack and may not vote: "
             "leave them out."
@@ -52,6 +52,18 @@ def _follows(values: Tensor, told: Tensor) -> bool:
     told, spread = told - told.mean(), values - values.mean(dim=0)
     size = told.norm() * spread.norm(dim=0)
     return bool((((told @ spread).abs() > (1 - 1e-9) * size) & (size > 1e-6)).any())
+
+
+def _decided_by(degree: Tensor, values: Tensor) -> bool:
+    """Whether some column with more than two values is the same for all nodes of a degree, where many nodes share degrees."""
+    kinds, place = torch.unique(degree, return_inverse=True)
+    if 2 * len(kinds) > len(degree):
+        return False
+    where, shape = place[:, None].expand_as(values), (len(kinds), values.shape[1])
+    low = values.new_zeros(shape).scatter_reduce(0, where, values, "amin", include_self=False)
+    high = values.new_zeros(shape).scatter_reduce(0, where, values, "amax", include_self=False)
+    same = (low == high).all(dim=0)
+    return any(len(torch.unique(low[:, column])) > 2 for column in same.nonzero()[:, 0].tolist())
 
 
 def _spells(values: Tensor, degree: Tensor) -> bool:

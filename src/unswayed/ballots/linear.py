@@ -183,7 +183,7 @@ def _decision(
     if not (np.isfinite(low).all() and np.isfinite(high).all() and np.isfinite(intercept).all()):
         raise InputError("The classifier has coefficients that are not finite.")
     total = (np.maximum(abs(low), abs(high)).sum(axis=1) + abs(intercept)) * (1 + 1e-9)
-    scale, guard = _precision(total, len(seen.low), unit, _finest(weights, seen, intercept))
+    scale, guard = _precision(total, columns.width, unit, _finest(weights, seen, intercept))
     effect = _whole(high, scale) - _whole(low, scale)
     base = _whole(intercept, scale) + _whole(low, scale).sum(axis=1)
     if len(base) == 1:  # the sign of one score: 0 for the first class, so that a tie is its

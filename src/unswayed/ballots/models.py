@@ -44,6 +44,7 @@ class BallotModel(Tabled):
         "feature_hash",
         "seen",
         "reach",
+        "tau_table",
     )
     reads_links = False  # whether ballots depend on the voters' own links, so that only the target's row may be attacked
     reads_features = False
@@ -57,6 +58,7 @@ class BallotModel(Tabled):
     feature_hash: Tensor | None  # uint8[32]
     seen: Tensor | None  # bool[n]: nodes whose links have shaped the ballots
     reach: Tensor | None  # int64: how far from 0 the ballot of a node with arbitrary features can be
+    tau_table: Tensor  # float64: τ, which a node that arrives is scored with
     classes: int
     tau: float
 
@@ -126,7 +128,8 @@ class BallotModel(Tabled):
             "link_codes": links.codes if self.reads_links else None,
             "link_rows": said.row.to(torch.int32) if self.reads_links else None,
             "seen": self.seen_nodes(links.nodes),
-            "reach": None if (far := self.fakes_reach) is None else torch.tensor(int(far * SCALE) + 1),
+            "reach": self._reach_of_fakes(),
+            "tau_table": torch.tensor(self.tau, dtype=torch.float64),
         }
         check_exact(fixed(own), fixed(self.tau * own), fixed(said.rows), links.nodes)
         return self.keep(**tables)
@@ -144,6 +147,23 @@ class BallotModel(Tabled):
             graph = threat.graphs[0]
         if graph is not None:
             self.freeze(graph)
+
+    def _reach_of_fakes(self) -> Tensor | None:
+        """None where fake nodes could also change what others say."""
+        far = self.fakes_reach
+        return None if far is None or self.reads_links else torch.tensor(int(far * SCALE) + 1)
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
+        """Refuse tables made by voters of another kind; τ comes with the tables it was used for."""
+        frozen = state_dict.get(prefix + self.TABLES[0]) is not None
+        if frozen and (state_dict.get(prefix + "link_codes") is not None) != self.reads_links:
+            kind = "features or a snapshot" if self.reads_links else "the links around them (two-hop)"
+            raise InputError(
+                f"The stored tables are of voters that speak by {kind}; build the model with the same voters as the stored one."
+            )
+        if frozen and (tau := state_dict.get(prefix + "tau_table")) is not None:
+            self.tau = float(tau)
+        super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def own_of_new(self, x: Tensor | None, nodes: int) -> tuple[Tensor, Tensor]:
         """int64[nodes, C] twice: the frozen own scores and base of nodes that arrive, each computed alone."""

@@ -76,4 +76,22 @@ def _carried(name: str, step: Any, both: Any) -> Any:
         raise InputError(
             f"The pipeline's step '{name}' failed on rows of zeros and ones: {error}."
         ) from error
-    return np.asarray(carried.todense() if hasattr(carried, "todense") else carried)
+    dense = np.asarray(carried.todense() if hasattr(carried, "todense") else carried)
+    if _otherwise_where_sparse(step, both, dense):
+        raise InputError(
+            f"The pipeline's step '{name}' ({type(step).__name__}) gives other values for sparse rows than for dense ones, so there is "
+            "no one function to prove; for a RobustScaler use with_centering=False."
+        )
+    return dense
+
+
+def _otherwise_where_sparse(step: Any, both: Any, dense: Any) -> bool:
+    """Whether the step takes sparse rows and silently makes something else of them."""
+    from scipy.sparse import csr_array
+
+    try:
+        carried = step.transform(csr_array(np.asarray(both, dtype=np.float64)))
+    except Exception:  # it says so, which is well
+        return False
+    values = np.asarray(carried.todense() if hasattr(carried, "todense") else carried)
+    return values.shape != dense.shape or not np.allclose(values, dense)

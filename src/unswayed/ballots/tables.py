@@ -67,6 +67,8 @@ class Tabled(nn.Module):
         for name in self.TABLES:
             if getattr(self, name) is not None:
                 update_hash(hashed, name, getattr(self, name))
+        for name, weight in self.named_parameters():  # what nodes that arrive are scored with
+            update_hash(hashed, name, weight.detach())
         return hashed.hexdigest()
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:

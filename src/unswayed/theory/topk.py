@@ -78,6 +78,7 @@ def is_certified_topk(
         return np.ones(label.shape, np.bool_)
     a, d = (np.full(label.size, check_count(n, name)) for n, name in ((adds, "adds"), (deletes, "deletes")))
     held = None if ones is None else np.broadcast_to(np.asarray(ones, np.int64), label.shape).ravel()
+    d = d if held is None else np.minimum(d, held)  # what is not there cannot be deleted
     return _test(label, others, int(k), law_of(noise))(np.arange(label.size), a, d, held).reshape(label.shape)
 
 

@@ -201,13 +201,17 @@ class Checked(Counting):
             self.classifier.one_by_one_form = "stacked"
 
 
+STRANGE = 1e11  # features so large that no mean over a graph's nodes can hide them
+
+
 def in_company(graph: Graph) -> Graph:
     """The graph with three nodes more, without edges and with features like no other's."""
     if graph.x is None:
         return replace(graph, num_nodes=graph.num_nodes + 3)
     strange = graph.x[:3].flip(0)
     if graph.x.is_floating_point():
-        size = graph.x.abs().nan_to_num(0, 0, 0).amax() + 1
+        most = torch.finfo(graph.x.dtype).max / 32
+        size = (graph.x.abs().nan_to_num(0, 0, 0).amax() + 1).clamp(min=min(STRANGE, most), max=most)
         strange = size * torch.linspace(-7, 11, 3, dtype=graph.x.dtype)[:, None].expand(3, graph.x[0].numel())
         strange = strange.reshape(3, *graph.x.shape[1:])
     return replace(graph, num_nodes=graph.num_nodes + len(strange), x=torch.cat([graph.x, strange]))
