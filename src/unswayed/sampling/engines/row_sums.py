@@ -66,6 +66,8 @@ class Near:
         size = TOGETHER[nodes.device.type]
         self.spans = [(low, min(low + size, nodes.numel())) for low in range(0, nodes.numel(), size)]
         self.columns = [self._columns(*span) for span in self.spans]
+        self.sizes = [columns.numel() for columns in self.columns]
+        self.every = self.special[torch.cat(self.columns)]  # the nodes of all columns, block by block
 
     def _columns(self, low: int, high: int) -> Tensor:
         """The columns of one block, as places among the special nodes."""
@@ -82,13 +84,11 @@ class Near:
 
     def of(self, drawn: Drawn, dtype: torch.dtype) -> "NearFlips":
         """Gathered once for all sums of a chunk."""
-        zero = drawn.from_zero.index_select(1, self.special)
-        one = zero if drawn.alike else drawn.from_one.index_select(1, self.special)
-        added, stayed = zero.to(dtype), (~one).to(dtype)
-        blocks = [
-            (added.index_select(1, columns), stayed.index_select(1, columns)) for columns in self.columns
-        ]
-        return NearFlips(added, blocks)
+        zero = drawn.from_zero.index_select(1, self.every)
+        one = zero if drawn.alike else drawn.from_one.index_select(1, self.every)
+        added, stayed = (torch.split(kind.to(dtype), self.sizes, dim=1) for kind in (zero, ~one))
+        special = drawn.from_zero.index_select(1, self.special).to(dtype)
+        return NearFlips(special, list(zip(added, stayed, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -131,13 +131,14 @@ class Staying:
             matrix[column, target] = due[here]
             self.matrices.append(matrix)
 
-    def __call__(self, flips: NearFlips) -> Tensor:
-        """[S, T, k]."""
-        parts = [
-            (stayed @ matrix.flatten(1)).view(len(stayed), *matrix.shape[1:])
-            for (_, stayed), matrix in zip(flips.blocks, self.matrices, strict=True)
-        ]
-        return torch.cat(parts, dim=1)
+    def add_to(self, sums: Tensor, flips: NearFlips) -> Tensor:
+        """The sums [S, T, k] with these added to them, in place."""
+        flat, begin = sums.flatten(1), 0
+        for (_, stayed), matrix in zip(flips.blocks, self.matrices, strict=True):
+            end = begin + matrix[0].numel()
+            flat[:, begin:end].addmm_(stayed, matrix.flatten(1))
+            begin = end
+        return sums
 
 
 class CommonSum:
@@ -178,11 +179,11 @@ class CommonSum:
         sums = common.new_empty((len(common), self.count, common.shape[2]))
         for block, (zero, one) in enumerate(flips.near.blocks):
             (added, stayed), (low, high) = self.masks[block], self.spans[block]
-            rows = torch.addcmul(
-                zero[:, None] * added, one[:, None], stayed
-            )  # of these columns, target by target
+            rows = zero[:, None] * added  # of these columns, target by target
+            if self.staying is None:
+                rows.addcmul_(one[:, None], stayed)
             torch.add(rows @ self.own[block], common[:, block, None], out=sums[:, low:high])
-        return sums if self.staying is None else sums.add_(self.staying(flips.near))
+        return sums if self.staying is None else self.staying.add_to(sums, flips.near)
 
 
 class Degrees:
@@ -200,7 +201,8 @@ class Degrees:
     def __call__(self, flips: Flips) -> Tensor:
         """[S, T]."""
         total = flips.from_zero.sum(dim=1, keepdim=True)
-        return total + flips.near.added @ self.added + self.stayed(flips.near)[..., 0]
+        count = total + flips.near.added @ self.added
+        return self.stayed.add_to(count[..., None], flips.near)[..., 0]
 
 
 class TargetSum:
@@ -233,4 +235,4 @@ class TargetSum:
         assert self.matrix is not None
         assert self.staying is not None
         sums = (flips.from_zero @ self.matrix.flatten(1)).view(-1, *self.matrix.shape[1:])
-        return sums.add_(self.staying(flips.near))
+        return self.staying.add_to(sums, flips.near)
