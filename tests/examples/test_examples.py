@@ -71,7 +71,7 @@ def test_notebook_code_runs(tmp_path, monkeypatch, capsys):
         source = "".join(cell["source"])
         code = "\n".join(line for line in source.splitlines() if not line.startswith("%"))
         exec(compile(code.replace("SAMPLES = 2_000", "SAMPLES = 100"), "tour.ipynb", "exec"), space)
-    assert "Target" in capsys.readouterr().out
+    assert "with confidence" in capsys.readouterr().out
     from matplotlib import pyplot
 
     pyplot.close("all")
