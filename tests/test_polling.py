@@ -22,7 +22,7 @@ from unswayed.polling import missing
 from unswayed.runners import Block, SerialRunner
 from unswayed.votes import Votes
 
-BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
+CHECKOUT = Path(__file__).parent.parent
 FLIP = us.Flip(beta=0.7)
 
 
@@ -253,9 +253,22 @@ def test_saving_takes_a_small_part_of_the_time(ask, tmp_path, monkeypatch):
 
 
 def test_three_kills_lose_nothing(tmp_path):
-    command = [sys.executable, str(BENCHMARKS / "kill_and_resume.py"), "--kills", "3", "--samples", "20000"]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.checks.kill_and_resume",
+        "--kills",
+        "3",
+        "--samples",
+        "20000",
+    ]
     done = subprocess.run(
-        [*command, "--folder", str(tmp_path)], capture_output=True, text=True, timeout=240, check=False
+        [*command, "--folder", str(tmp_path)],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)

@@ -1,26 +1,13 @@
-"""A small version of `benchmarks/prove_check.py`: every attack on small cases, asked of the model itself."""
-
-import importlib.util
-import sys
-from pathlib import Path
+"""A small version of `benchmarks/checks/prove_check.py`: every attack on small cases, asked of the model itself."""
 
 import numpy as np
 import pytest
 
-PATH = Path(__file__).parents[1] / "benchmarks" / "prove_check.py"
-
-
-@pytest.fixture(scope="module")
-def check():
-    spec = importlib.util.spec_from_file_location("prove_check", PATH)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    yield module
-    sys.modules.pop("prove_check_cases", None)
+from benchmarks.checks import prove_check as check
 
 
 @pytest.mark.slow
-def test_no_proof_is_refuted_by_any_attack_and_none_is_too_small(check):
+def test_no_proof_is_refuted_by_any_attack_and_none_is_too_small():
     found = check.run(112, seed=11)
     assert {name: dict(counts) for name, counts in found.items() if check.faults({name: counts})} == {}
     exact = [counts for name, counts in found.items() if name in check.cases.EXACT]
@@ -46,7 +33,7 @@ class Boasting:
 
 
 @pytest.mark.parametrize(("by", "fault"), [(1, "too large"), (-1, "too small")])
-def test_the_check_notices_sizes_that_are_off_by_one(check, by, fault):
+def test_the_check_notices_sizes_that_are_off_by_one(by, fault):
     rng = np.random.default_rng(3)
     noticed = 0
     for _ in range(6):

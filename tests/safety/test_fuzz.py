@@ -1,38 +1,33 @@
 """A small part of the recorded fuzzing run, with seeds of its own, and the findings that it once made."""
 
 import contextlib
-import importlib.util
 import io
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import unswayed as us
+from benchmarks.checks import fuzz as everything
+from benchmarks.checks.fuzz_readers import exactly_certified
 from unswayed.cli.main import main
 from unswayed.datasets import read_csv
 from unswayed.errors import InputError, StoreError
 from unswayed.store import Store
 
-HERE = Path(__file__).parents[2] / "benchmarks" / "fuzz.py"
 EVIL = "<script>alert(1)</script>\"'&"
 
 
 @pytest.fixture(scope="module")
 def fuzz():
-    spec = importlib.util.spec_from_file_location("fuzz_of_everything", HERE)
-    module = importlib.util.module_from_spec(spec)
     with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(HERE.parent)
-        spec.loader.exec_module(module)
         from unswayed.cli import inputs, plan
 
         patch.setattr(inputs, "fetch", inputs.fetch)
         patch.setattr(plan, "_train", plan._train)  # put back afterwards
         patch.setattr(plan, "make_floor", plan.make_floor)
-        module.shortcuts()
-        yield module
+        everything.shortcuts()
+        yield everything
 
 
 @pytest.mark.parametrize(
@@ -46,8 +41,6 @@ def test_damaged_input_is_refused_in_one_sentence_or_read_right(fuzz, target, ca
 
 
 def test_the_independent_certificate_disagrees_with_wrong_ones(fuzz):
-    from fuzz_readers import exactly_certified
-
     noise = us.Flip(beta=0.7)
     sizes = us.theory.certified_size(np.array([0.9, 0.99, 0.6]), np.array([0.1, 0.01, 0.4]), noise, 100)
     for p_top, size in zip((0.9, 0.99, 0.6), sizes.tolist(), strict=True):

@@ -1,18 +1,11 @@
-"""How often certificates are false in simulation: `benchmarks/coverage.py`, in small."""
-
-import importlib.util
-from pathlib import Path
+"""How often certificates are false in simulation: `benchmarks/checks/coverage.py`, in small."""
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from benchmarks.checks import coverage
 from unswayed.theory import AddDelete, Flip, bound_votes, bounds, certified_size, worst_case
-
-PATH = Path(__file__).parents[2] / "benchmarks" / "coverage.py"
-SPEC = importlib.util.spec_from_file_location("benchmark_coverage", PATH)
-coverage = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(coverage)
 
 
 def allowed(repetitions: int, alpha: float) -> float:

@@ -1,26 +1,14 @@
-"""A small version of `benchmarks/exact_check.py`, which shares no code with the package's regions and limits."""
+"""A small version of `benchmarks/checks/exact_check.py`, which shares no code with the package's regions and limits."""
 
-import importlib.util
-import sys
 from collections import Counter
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from benchmarks.checks import exact_check as check
+from benchmarks.checks import exact_hiding as hiding
 from unswayed.theory import AddDelete, Flip, certified_size
-
-
-def load(name: str):
-    path = Path(__file__).parents[2] / "benchmarks" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"benchmark_{name}", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-check = load("exact_check")
 
 
 def test_no_size_is_above_the_exact_one():
@@ -52,9 +40,7 @@ def test_the_check_would_notice_an_unsafe_limit_and_a_size_too_large():
     assert verdict["above"] == 1
 
 
-def test_no_size_under_noise_that_only_hides_is_above_or_below_the_exact_one(monkeypatch):
-    monkeypatch.setitem(sys.modules, "exact_check", check)
-    hiding = load("exact_hiding")
+def test_no_size_under_noise_that_only_hides_is_above_or_below_the_exact_one():
     rng, tally = np.random.default_rng(5), Counter()
     for _ in range(40):
         tally.update(hiding.check_group(rng, 10))

@@ -28,6 +28,7 @@ from unswayed.sampling.threats import AllPairs, Row, Threat
 from unswayed.theory.noise import Flip
 
 BETA = 0.7
+Clock = Callable[[], float]
 
 
 @dataclass(frozen=True)
@@ -88,15 +89,15 @@ def run(
 
 def measure(case: Case, baseline: int, device: str = "cpu") -> Line:
     """Train the model on the clean data, then time the fast engine, the generic one and one graph at a time."""
-    question = _question(case, device)
+    question = question_of(case, device)
     engine = choose(question)
     engine.count(0, 64)  # warm
     graphs = case.samples * len(question.threat)
-    seconds, _ = _timed(lambda: engine.count(0, case.samples))
+    seconds, _ = timed(lambda: engine.count(0, case.samples))
     slow = choose(replace(question, engine="generic"))
     few = max(1, -(-baseline // len(question.threat)))
     slow.count(0, 64, (0,))
-    generic, _ = _timed(lambda: slow.count(0, few))
+    generic, _ = timed(lambda: slow.count(0, few))
     one_ms, threads, agreement = _baseline(question, baseline, engine)
     audit = audited(question, engine)
     return Line(
@@ -127,7 +128,8 @@ def audited(question: Question, engine: Engine, samples: int = 64) -> Audit:
     return asked_again(question, counted, lambda answers: None)
 
 
-def _question(case: Case, device: str) -> Question:
+def question_of(case: Case, device: str) -> Question:
+    """The case trained on the clean data of split 0, to be asked about its first test targets."""
     data = datasets.load(case.dataset)
     split = datasets.split(data, 0)
     model = fit(case.model, data, split, seed=0)
@@ -140,14 +142,15 @@ def _question(case: Case, device: str) -> Question:
     return Question(model, threat, Flip(beta=BETA), device=device)
 
 
-def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
+def timed(work: Callable[[], Any], clock: Clock = time.perf_counter) -> tuple[float, Any]:
+    """(seconds by this clock, what came of it); a card is waited for."""
     if torch.cuda.is_available():
         torch.cuda.synchronize()
-    begin = time.perf_counter()
+    begin = clock()
     result = work()
     if torch.cuda.is_available():
         torch.cuda.synchronize()
-    return time.perf_counter() - begin, result
+    return clock() - begin, result
 
 
 def _baseline(question: Question, graphs: int, engine: Engine) -> tuple[float, int, float]:
@@ -170,7 +173,7 @@ def _baseline(question: Question, graphs: int, engine: Engine) -> tuple[float, i
     return 1e3 * best / graphs, chosen, float(np.mean(same))
 
 
-def one_at_a_time(question: Question, graphs: int) -> tuple[float, Any]:
+def one_at_a_time(question: Question, graphs: int, clock: Clock = time.perf_counter) -> tuple[float, Any]:
     """(seconds, labels) of the first noisy graphs, sample by sample and target by target; drawing noise is not timed."""
     threat, count = question.threat, len(question.threat)
     model: nn.Module = question.model.to(question.device)
@@ -188,7 +191,7 @@ def one_at_a_time(question: Question, graphs: int) -> tuple[float, Any]:
                 layout = threat.layout(target)
                 known = torch.stack([layout.first, layout.second]).to(question.device)
                 work = partial(_ask_graph, threat, known, clean, model, target, bits)
-            seconds, label = _timed(work)
+            seconds, label = timed(work, clock)
             if g < 0:
                 continue
             labels.append(label)

@@ -1,6 +1,6 @@
 """Classifier calls saved by stopping early, and certified size gained by better bounds, at the paper's setting.
 
-    python benchmarks/adaptive.py [--model gcn-mean --recipe clean --seeds 3 --samples 50000 --size 10]
+    python -m benchmarks.speed.adaptive [--model gcn-mean --recipe clean --seeds 3 --samples 50000 --size 10]
                                   [--out docs/results/benchmarks/adaptive.json]
 
 Both runs use the same sample numbers, so the adaptive one sees a prefix of the other's votes for every node.
@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.loading import trained
 from unswayed import Certificates, Flip, Row, Votes, certify, poll
-from unswayed.datasets import load, split
-from unswayed.models.training import fit
+from unswayed.experiments.spread import plus_minus
 from unswayed.sampling.until import UntilSize
 from unswayed.theory import bound_votes, certified_size
 
@@ -75,8 +75,7 @@ def gained(votes: Votes, strict: Certificates, truth: np.ndarray, alpha: float) 
 
 def spread(values: list[float], digits: int = 3) -> str:
     """Mean and standard deviation."""
-    deviation = f" ± {np.std(values, ddof=1):.{digits}f}" if len(values) > 1 else ""
-    return f"{np.mean(values):.{digits}f}{deviation}"
+    return plus_minus(values, f".{digits}f")
 
 
 def tables(rows: list[dict[str, Any]], options: argparse.Namespace) -> str:
@@ -126,12 +125,11 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    dataset, rows = load(options.dataset), []
+    rows = []
     for seed in range(options.seeds):
-        parts = split(dataset, seed, test=100)
-        noise = None if options.recipe == "clean" else Flip(beta=options.beta)
-        model = fit(options.model, dataset, parts, recipe=options.recipe, noise=noise, seed=seed)
-        rows.append(measured(dataset, parts, model, options, seed))
+        noise = Flip(beta=options.beta)
+        taught = trained(options.dataset, options.model, recipe=options.recipe, noise=noise, seed=seed)
+        rows.append(measured(*taught, options, seed))
         print(json.dumps(rows[-1], indent=1), flush=True)
     table = tables(rows, options)
     print(table)

@@ -1,6 +1,6 @@
 """How often a certificate's bounds are false, in simulation, against the alpha that was promised.
 
-    python benchmarks/coverage.py --repetitions 10000
+    python -m benchmarks.checks.coverage --repetitions 10000
 
 A certificate is false when it does not abstain and p_top exceeds the label's probability or p_rest falls short of the
 largest other outcome's. Near-ties are the hard cases: the label is chosen from the very votes that bound it.

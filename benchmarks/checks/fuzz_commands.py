@@ -6,7 +6,7 @@ import json
 import random
 from pathlib import Path
 
-from fuzz_readers import STRANGE, dumps, mutate_bytes, mutate_json
+from benchmarks.checks.fuzz_readers import STRANGE, dumps, mutate_bytes, mutate_json
 
 # fmt: off
 OPTIONS = [

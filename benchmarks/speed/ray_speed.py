@@ -1,6 +1,6 @@
 """Two Ray nodes on one machine: the same votes as the serial run, and how much faster.
 
-    python benchmarks/ray_speed.py --nodes 100 --samples 100000
+    python -m benchmarks.speed.ray_speed --nodes 100 --samples 100000
 
 Symmetric GCN on Cora. Two raylets with one CPU each (separate node ids, on loopback addresses of their own), every worker with
 one thread, as the serial run. Starting Ray and the workers is timed apart: it happens once, whatever the samples.
@@ -17,14 +17,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import torch
 
 import unswayed as us
-from unswayed import datasets
-from unswayed.models.training import fit
-
-
-def timed(action):
-    begin = time.perf_counter()
-    result = action()
-    return result, time.perf_counter() - begin
+from benchmarks.loading import NOISE, trained
+from unswayed.experiments.bench import timed
 
 
 def main() -> None:
@@ -40,13 +34,11 @@ def main() -> None:
     import ray
     from ray.cluster_utils import Cluster
 
-    data = datasets.load("cora")
-    split = datasets.split(data, 0)
-    net = fit(given.model, data, split, seed=0).eval()
-    threat, noise = us.Row(data.data, split.test[: given.nodes]), us.Flip(beta=0.7)
+    data, split, net = trained("cora", given.model)
+    threat = us.Row(data.data, split.test[: given.nodes])
 
     def ask(samples: int, runner=None):
-        return us.poll(net, threat, noise, samples=samples, runner=runner, progress=False)
+        return us.poll(net, threat, NOISE, samples=samples, runner=runner, progress=False)
 
     head, other = given.addresses.split(",")
     begin = time.perf_counter()
@@ -62,9 +54,9 @@ def main() -> None:
         both, one = us.RayRunner(address=cluster.address), us.RayRunner(address=cluster.address, workers=1)
         ask(4000, both)  # workers start and import
         starting = time.perf_counter() - begin
-        serial, alone = timed(lambda: ask(given.samples))
-        single, with_one = timed(lambda: ask(given.samples, one))
-        double, with_two = timed(lambda: ask(given.samples, both))
+        alone, serial = timed(lambda: ask(given.samples))
+        with_one, single = timed(lambda: ask(given.samples, one))
+        with_two, double = timed(lambda: ask(given.samples, both))
     finally:
         ray.shutdown()
         cluster.shutdown()

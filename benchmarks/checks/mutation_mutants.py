@@ -1,4 +1,4 @@
-"""The mutants that benchmarks/mutation.py tests: cosmic-ray's, in an order that a seed fixes."""
+"""The mutants that benchmarks/checks/mutation.py tests: cosmic-ray's, in an order that a seed fixes."""
 
 import ast
 import contextlib

@@ -1,25 +1,21 @@
 """Peak memory of the generic engine on PubMed: one target, 1,000 samples, in one process.
 
-    python benchmarks/pubmed_memory.py [--samples 1000] [--model gcn]
+    python -m benchmarks.speed.pubmed_memory [--samples 1000] [--model gcn]
 
-The limit is 4 GB of resident memory, imports included; exit code 1 above it. Reads $UNSWAYED_DATA.
+The limit is 4 GB of resident memory, imports included; exit code 1 above it.
 """
 
 import argparse
 import json
-import os
 import resource
-import shutil
 import sys
-import tempfile
 import time
-from pathlib import Path
 
 import torch
-from torch_geometric.datasets import Planetoid
 from torch_geometric.nn import GAT, GCN
 
 import unswayed as us
+from unswayed.datasets import load
 
 LIMIT = 4 * 2**30
 
@@ -34,16 +30,13 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=1000)
     parser.add_argument("--model", choices=["gcn", "gat"], default="gcn")
     arguments = parser.parse_args()
-    root = tempfile.mkdtemp(prefix="unswayed-pubmed-")
-    shutil.copytree(Path(os.environ["UNSWAYED_DATA"]) / "PubMed", Path(root) / "PubMed")
-    dataset = Planetoid(root, "PubMed")
-    shutil.rmtree(root)
+    dataset = load("pubmed")
     torch.manual_seed(0)
     kind = GCN if arguments.model == "gcn" else GAT
     model = kind(dataset.num_features, 16, 2, dataset.num_classes)
     before, begin = peak(), time.perf_counter()
     votes = us.poll(
-        model, us.Row(dataset[0], [0]), us.Flip(beta=0.7), samples=arguments.samples, engine="generic"
+        model, us.Row(dataset.graph, [0]), us.Flip(beta=0.7), samples=arguments.samples, engine="generic"
     )
     result = {
         "model": arguments.model,

@@ -1,6 +1,6 @@
 """Hold certificates under noise that only hides against exact arithmetic on random cases: none above, none below.
 
-    python benchmarks/exact_hiding.py --cases 100000
+    python -m benchmarks.checks.exact_hiding --cases 100000
 
 Nothing here uses the package's laws. What may be seen is listed with its exact probabilities before and after each attack, from
 the definition of the noise, sorted by exact ratio, and filled in fractions; every feasible attack of at most K entries is
@@ -16,8 +16,8 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-from exact_check import random_votes
 
+from benchmarks.checks.exact_check import random_votes
 from unswayed.theory import AddDelete, Hide, Keep, bound_votes, certified_size
 
 ATTACKS = ("any", "adds", "deletes")

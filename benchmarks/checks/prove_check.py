@@ -1,6 +1,6 @@
 """Hold proofs against every attack there is, asked of the model itself, on random small cases of every threat and voter.
 
-    python benchmarks/prove_check.py --cases 2000
+    python -m benchmarks.checks.prove_check --cases 2000
 
 A ballot model's K must be neither too large nor too small, for any change, additions alone and deletions alone; every cell
 of its grid must be right, and its witness must flip the model and be one larger than K. Hashed models and fake nodes: none
@@ -8,32 +8,20 @@ too large. Nothing here uses the package's sorting: the model is asked about one
 """
 
 import argparse
-import importlib.util
 import json
 import sys
 import time
 from collections import Counter
 from itertools import chain, combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-HERE = Path(__file__).parent
+from benchmarks.checks import prove_check_cases as cases
+
 HARMLESS = ("cases", "abstained", "can be moved")
 
 
-def _load(name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-cases = _load("prove_check_cases")
 Case = cases.Case
 
 

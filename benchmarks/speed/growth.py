@@ -1,6 +1,6 @@
 """How time and memory grow: with the nodes of the graph, the samples and the targets.
 
-    python benchmarks/growth.py --out docs/results/benchmarks [--largest 200000]
+    python -m benchmarks.speed.growth --out docs/results/benchmarks [--largest 200000]
 
 Synthetic graphs of average degree 4, a mean-aggregating GCN. Writes growth.json, growth.png and growth.svg; the peak memory is that of a
 process of its own for each point.

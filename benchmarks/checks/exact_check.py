@@ -1,6 +1,6 @@
 """Hold reported certificates against exact arithmetic on random cases: never above the exact size, hardly ever below.
 
-    python benchmarks/exact_check.py --cases 100000
+    python -m benchmarks.checks.exact_check --cases 100000
 
 Nothing here uses the package's own regions or limits. Regions are single atoms (i deleted entries and j added entries
 that differ from the clean input), weighed by integers and sorted by their exact ratio. Limits are checked by

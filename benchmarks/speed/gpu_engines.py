@@ -1,4 +1,4 @@
-"""Time the engines on a CUDA card: PYTHONPATH=src python3 benchmarks/gpu_engines.py --data DIR [--out DIR]
+"""Time the engines on a CUDA card: PYTHONPATH=src python3 -m benchmarks.speed.gpu_engines --data DIR [--out DIR]
 
 Prints a table, a profile of where the time goes and how far each figure is from what the card's arithmetic and bandwidth
 allow, and writes gpu_engines.json. Every vote table is compared with the CPU's on a small part first.
@@ -7,7 +7,6 @@ allow, and writes gpu_engines.json. Every vote table is compared with the CPU's 
 import argparse
 import json
 import os
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,8 @@ from typing import Any
 
 import numpy as np
 import torch
+
+from unswayed.experiments.bench import timed
 
 
 def main() -> None:
@@ -128,7 +129,7 @@ def _measure(
     engine.count(0, min(samples, 10_000), None if not everyone else tuple(range(512)))
     torch.cuda.reset_peak_memory_stats()
     seconds = min(
-        _timed(lambda: engine.count(0, samples)) for _ in range(1 if everyone or samples > 10_000 else 3)
+        timed(lambda: engine.count(0, samples))[0] for _ in range(1 if everyone or samples > 10_000 else 3)
     )
     row = {
         "case": name,
@@ -154,20 +155,12 @@ def _agreement(question: Any, engine: Any, few: tuple[int, ...]) -> float:
     return float(np.mean(same))
 
 
-def _timed(work: Callable[[], Any]) -> float:
-    torch.cuda.synchronize()
-    begin = time.perf_counter()
-    work()
-    torch.cuda.synchronize()
-    return time.perf_counter() - begin
-
-
 def _peaks() -> dict[str, float]:
     """Measured on this card: float32 matrix products (no TF32), and copying."""
     a = torch.rand(8192, 8192, device="cuda")
-    seconds = min(_timed(lambda: a @ a) for _ in range(3))
+    seconds = min(timed(lambda: a @ a)[0] for _ in range(3))
     b = torch.empty(2**30, device="cuda")
-    copy = min(_timed(b.clone) for _ in range(3))
+    copy = min(timed(b.clone)[0] for _ in range(3))
     return {"float32_flops": 2 * 8192**3 / seconds, "bytes_a_second": 2 * 4 * 2**30 / copy}
 
 

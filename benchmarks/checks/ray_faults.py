@@ -1,6 +1,6 @@
 """Kill a random worker or a whole node in every run: the vote files stay identical, byte for byte.
 
-    python benchmarks/ray_faults.py --runs 20
+    python -m benchmarks.checks.ray_faults --runs 20
 
 A cluster of three raylets on this machine. In each run, at a random moment, a random worker process or a random node without the
 driver is killed (SIGKILL); a new node takes the dead one's place afterwards. `--memory` instead lets every task outgrow a

@@ -1,7 +1,7 @@
 """Seconds to prove all nodes after the forward pass, and how they grow with nodes, degree and classes; one new node too.
 
-python benchmarks/prove_speed.py [--nodes 1000000] [--device cuda] [--dataset cornell5] [--out prove_speed.json]
-python benchmarks/prove_speed.py --plot prove_speed.svg prove_speed_cpu.json prove_speed_h200.json
+python -m benchmarks.speed.prove_speed [--nodes 1000000] [--device cuda] [--dataset cornell5] [--out prove_speed.json]
+python -m benchmarks.speed.prove_speed --plot prove_speed.svg prove_speed_cpu.json prove_speed_h200.json
 """
 
 import argparse

@@ -1,27 +1,19 @@
 """How long it takes to poll every node of a graph under whole-graph noise, and what drawing every pair would cost.
 
-python benchmarks/whole_graph.py [--dataset cora --samples 10000 --p-add 0.001 --p-delete 0.4 --device cpu]
+python -m benchmarks.speed.whole_graph [--dataset cora --samples 10000 --p-add 0.001 --p-delete 0.4 --device cpu]
 """
 
 import argparse
 import json
-import time
 
 import torch
 
 from unswayed import AddDelete, AllPairs, poll
 from unswayed.datasets import load
+from unswayed.experiments.bench import timed
 from unswayed.models import build
 from unswayed.sampling.sparse import SparseStream
 from unswayed.sampling.stream import Stream
-
-
-def timed(call: object, device: str) -> float:
-    begin = time.perf_counter()
-    call()  # type: ignore[operator]
-    if device.startswith("cuda"):
-        torch.cuda.synchronize()
-    return time.perf_counter() - begin
 
 
 def main() -> None:
@@ -42,10 +34,10 @@ def main() -> None:
             "dataset": options.dataset,
             "pairs": pairs,
             "sparse_draw_ms": 1e3
-            * timed(lambda: sparse.additions(0, 64, pairs, noise, device=device), device)
+            * timed(lambda: sparse.additions(0, 64, pairs, noise, device=device))[0]
             / 64,
             "dense_draw_ms": 1e3
-            * timed(lambda: stream.flips(0, dense, pairs, noise, device=device), device)
+            * timed(lambda: stream.flips(0, dense, pairs, noise, device=device))[0]
             / dense,
         }
     ]
@@ -53,8 +45,8 @@ def main() -> None:
     for name in options.models:
         model = build(name, dataset.num_features, dataset.num_classes).to(device)
         threat = AllPairs(dataset.graph, torch.arange(n))
-        seconds = timed(
-            lambda m=model, t=threat: poll(m, t, noise, samples=options.samples, device=device), device
+        seconds, _ = timed(
+            lambda m=model, t=threat: poll(m, t, noise, samples=options.samples, device=device)
         )
         row = {"model": name, "nodes": n, "samples": options.samples, "seconds": seconds, "device": device}
         print(json.dumps({**row, "ms_a_graph": 1e3 * seconds / options.samples}), flush=True)

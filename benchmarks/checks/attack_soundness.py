@@ -1,6 +1,6 @@
 """Attack certified targets of real models: within their size nothing may succeed; beyond it, how wide is the gap?
 
-    python benchmarks/attack_soundness.py --nodes 200 --graphs 30 --attempts 1000
+    python -m benchmarks.checks.attack_soundness --nodes 200 --graphs 30 --attempts 1000
 
 Cora under the row threat and MUTAG under all pairs. Each kind of attack gets at least `--attempts` attempts of exactly the
 certified size, spread over the targets; beyond, the gradient attack looks for the smallest change that succeeds.
@@ -14,24 +14,18 @@ import numpy as np
 import torch
 
 import unswayed as us
-from unswayed import datasets
+from benchmarks.loading import NOISE, trained
 from unswayed.attack import KINDS, attack
-from unswayed.models.training import fit
 
 
 def cora(count: int, samples: int, model: str, recipe: str):
-    data = datasets.load("cora")
-    split = datasets.split(data, 0, test="rest")
-    noise = us.Flip(beta=0.7)
-    net = fit(model, data, split, recipe=recipe, noise=None if recipe == "clean" else noise, seed=0).eval()
-    return net, us.Row(data.data, split.test[:count]), noise, samples
+    data, split, net = trained("cora", model, recipe=recipe, test="rest")
+    return net, us.Row(data.data, split.test[:count]), NOISE, samples
 
 
 def mutag(count: int, samples: int, model: str, recipe: str):
-    data = datasets.load("mutag")
-    split = datasets.split(data, 0)
     noise = us.Flip(beta=0.9)
-    net = fit(model, data, split, recipe=recipe, noise=None if recipe == "clean" else noise, seed=0).eval()
+    data, split, net = trained("mutag", model, recipe=recipe, noise=noise)
     chosen = torch.cat([split.test, split.val, split.train])[:count]
     return net, us.AllPairs([data.graphs[int(i)] for i in chosen]), noise, samples
 

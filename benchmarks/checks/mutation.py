@@ -1,6 +1,6 @@
 """Mutation testing: change the theory or the votes a little, and see whether the fast tests notice.
 
-    python benchmarks/mutation.py --mutants 500 --seed 0 --journal mutation.jsonl \\
+    python -m benchmarks.checks.mutation --mutants 500 --seed 0 --journal mutation.jsonl \\
         --out docs/results/benchmarks/mutation.json --page docs/results/mutation.md
 
 Mutants come from cosmic-ray's operators, all of them. Each is ranked by a hash of the seed, its operator and the line it
@@ -33,9 +33,9 @@ from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 
-from mutation_mutants import Mutant, change, modules, mutated, sample
+from benchmarks.checks.mutation_mutants import Mutant, change, modules, mutated, sample
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 REASONS = Path(__file__).with_name("mutation_reasons.toml")
 TESTS = [
     "tests/theory",
@@ -236,7 +236,7 @@ def page(found: dict, commit: str) -> str:
     ends, kinds = found["ends"], found["not_killed"]
     lines = [
         "# Would the tests notice?\n",
-        f"`python benchmarks/mutation.py --mutants {found['tested']} --seed {found['seed']}` at commit {commit}: of the "
+        f"`python -m benchmarks.checks.mutation --mutants {found['tested']} --seed {found['seed']}` at commit {commit}: of the "
         f"{found['population']:,} ways in which cosmic-ray would change one operator, number, comparison or keyword of `theory/` "
         f"and `votes.py`, {found['tested']} drawn by the seed were tried against the fast tests, one at a time. "
         f"{found['passed_over']} drawn before them were passed over, because they change annotations or layout only, are no "

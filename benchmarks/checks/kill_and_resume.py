@@ -1,6 +1,6 @@
 """Kill a poll with SIGKILL at random moments, resume it each time, and compare with an uninterrupted run.
 
-    python benchmarks/kill_and_resume.py [--kills 30] [--samples 40000] [--seed 0] [--folder DIR]
+    python -m benchmarks.checks.kill_and_resume [--kills 30] [--samples 40000] [--seed 0] [--folder DIR]
 
 A kill counts only if it interrupts a run with samples still to draw; a finished store gives way to a new one. After every
 kill both files must be readable. At the end each store is resumed to the end and must hold exactly the votes of a run that

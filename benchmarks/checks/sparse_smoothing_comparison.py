@@ -6,7 +6,7 @@ and a greedy fill bounds the label's probability after the attack. Cells in whic
 fractions. Two ways of using it that published code has been seen to take are counted as well: the runner-up fixed from
 other votes, and regions of two kinds of noise joined without sorting them.
 
-    python benchmarks/sparse_smoothing_comparison.py [--runs DIR] [--out docs/results/benchmarks/sparse_smoothing_comparison.json]
+    python -m benchmarks.checks.sparse_smoothing_comparison [--runs DIR] [--out docs/results/benchmarks/sparse_smoothing_comparison.json]
 
 DIR is where `unswayed reproduce beyond --runs DIR` keeps its results; without it, votes are drawn from a synthetic law.
 """
@@ -252,7 +252,7 @@ def main() -> None:
     text = table(rows, joined, options.reach)
     print(text)
     if options.out:
-        command = "python benchmarks/sparse_smoothing_comparison.py"
+        command = "python -m benchmarks.checks.sparse_smoothing_comparison"
         result = {"runs": rows, "unsorted_join": joined, "command": command, "table": text}
         options.out.write_text(json.dumps(result, indent=1) + "\n")
 

@@ -1,6 +1,6 @@
 """Throw damaged and hostile input at everything that reads any: no traceback, no hang, no wrong certificate.
 
-    python benchmarks/fuzz.py --cases 100000 --seed 0
+    python -m benchmarks.checks.fuzz --cases 100000 --seed 0
 
 Each case mutates something valid (bytes, or one field) and hands it to the reader. Allowed: an `UnswayedError` with one
 sentence, an exit code of 0 or 2 with one line, or a result that keeps its promises; votes that load are certified, and the
@@ -19,9 +19,8 @@ import warnings
 from collections import Counter
 from pathlib import Path
 
-from fuzz_commands import CommandLines, RecordFiles, shortcuts
-from fuzz_readers import SettingsFiles, Tables, VoteFiles
-
+from benchmarks.checks.fuzz_commands import CommandLines, RecordFiles, shortcuts
+from benchmarks.checks.fuzz_readers import SettingsFiles, Tables, VoteFiles
 from unswayed.errors import UnswayedError
 
 LIMIT = 30  # seconds: a case that takes longer hangs

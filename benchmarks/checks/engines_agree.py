@@ -1,6 +1,6 @@
 """How many votes of the fast engines differ from the generic engine's on trained Cora models (float32).
 
-    python benchmarks/engines_agree.py [--samples 300] [--models gcn-mean,gat,gcn,sage,gin] [--device cuda] [--out FILE]
+    python -m benchmarks.checks.engines_agree [--samples 300] [--models gcn-mean,gat,gcn,sage,gin] [--device cuda] [--out FILE]
 
 Every single vote is compared, sample by sample and target by target; where two differ, `margin` is the largest distance
 between the two highest logits of such a sample (the generic engine's).
@@ -14,17 +14,17 @@ from typing import Any
 
 import torch
 
-from unswayed.experiments.bench import Case, _question
+from unswayed.experiments.bench import Case, question_of
 from unswayed.experiments.runs import commit, device_name
 from unswayed.sampling.engines import choose
 
-BLOCK = {"cpu": 20, "cuda": 500}  # samples compared at a time
+COMPARED = {"cpu": 20, "cuda": 500}  # samples compared at a time
 
 
 def compare(model: str, samples: int, device: str) -> dict[str, Any]:
-    question = _question(Case("cora", model), device)
+    question = question_of(Case("cora", model), device)
     fast, slow = choose(replace(question, engine="fast")), choose(replace(question, engine="generic"))
-    targets, step = tuple(range(len(question.threat))), BLOCK[torch.device(device).type]
+    targets, step = tuple(range(len(question.threat))), COMPARED[torch.device(device).type]
     differ = votes = 0
     margin = 0.0
     for start in range(0, samples, step):

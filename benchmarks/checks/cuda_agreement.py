@@ -1,6 +1,6 @@
 """CPU against CUDA: the same noise bit for bit, the same votes but for logits that tie within rounding.
 
-    PYTHONPATH=src python3 benchmarks/cuda_agreement.py [--samples 500]
+    PYTHONPATH=src python3 -m benchmarks.checks.cuda_agreement [--samples 500]
 
 Needs a CUDA device, numpy, scipy, torch and torch_geometric. Random graphs always; Cora too where $UNSWAYED_DATA has it. A
 vote may differ only in a sample whose two largest logits on the CPU lie within 1e-3 of the logits' scale; every other
@@ -9,12 +9,8 @@ difference is an error (exit code 1).
 
 import argparse
 import json
-import os
-import shutil
 import sys
-import tempfile
 import time
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -23,6 +19,8 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GAT, GCN, GIN, GraphSAGE, global_max_pool
 from torch_geometric.utils import erdos_renyi_graph
 
+from unswayed.datasets import load
+from unswayed.errors import WorldError
 from unswayed.sampling.engines import choose
 from unswayed.sampling.engines.generic import GenericEngine
 from unswayed.sampling.question import Question
@@ -91,17 +89,13 @@ def random_questions():
 
 
 def cora_questions():
-    folder = Path(os.environ.get("UNSWAYED_DATA") or "/nonexistent") / "Cora"
-    if not folder.exists():
-        return
-    from torch_geometric.datasets import Planetoid
-
-    root = tempfile.mkdtemp(prefix="unswayed-cuda-")
-    shutil.copytree(folder, Path(root) / "Cora")
-    cora = Planetoid(root, "Cora")
+    try:
+        cora = load("cora")
+    except WorldError:
+        return  # not on this machine
     for kind in (GCN, GAT, GraphSAGE):
         model = kind(cora.num_features, 16, 2, cora.num_classes)
-        yield f"Cora row {kind.__name__}", Question(model, Row(cora[0], [10, 1708, 2707]), Flip(0.7))
+        yield f"Cora row {kind.__name__}", Question(model, Row(cora.graph, [10, 1708, 2707]), Flip(0.7))
 
 
 def close_calls(question: Question, samples: int) -> np.ndarray:

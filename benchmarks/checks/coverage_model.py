@@ -1,6 +1,6 @@
 """How often bounds from 1,000 votes of a real model are false, held against the model's own probabilities.
 
-    python benchmarks/coverage_model.py --nodes 20 --repetitions 1000 --truth 1000000
+    python -m benchmarks.checks.coverage_model --nodes 20 --repetitions 1000 --truth 1000000
 
 The votes of samples 0, 1, 2, … are cut into blocks of 1,000; the first ones are repetitions, the rest (a million samples) the
 truth. The hardest nodes are chosen by other noise: those whose two leading labels are nearest to each other.
@@ -14,15 +14,14 @@ import numpy as np
 import torch
 
 import unswayed as us
-from unswayed import datasets
-from unswayed.models.training import fit
+from benchmarks.loading import NOISE, trained
 from unswayed.polling import BLOCK
 from unswayed.theory import bound_votes
 
 
-def hardest(net, data, pool, noise, count: int) -> torch.Tensor:
+def hardest(net, data, pool, count: int) -> torch.Tensor:
     """The nodes with the smallest lead, by votes that are used for nothing else."""
-    counts = us.poll(net, us.Row(data, pool), noise, samples=2000, purpose="select").counts
+    counts = us.poll(net, us.Row(data, pool), NOISE, samples=2000, purpose="select").counts
     ranked = np.sort(counts, axis=1)
     return pool[np.argsort(ranked[:, -1] - ranked[:, -2])[:count]]
 
@@ -46,12 +45,10 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(1)
     begin = time.time()
-    data = datasets.load("cora")
-    split, noise = datasets.split(data, 0, test="rest"), us.Flip(beta=0.7)
-    net = fit(given.model, data, split, seed=0).eval()
-    nodes = hardest(net, data.data, split.test[:300], noise, given.nodes)
+    data, split, net = trained("cora", given.model, test="rest")
+    nodes = hardest(net, data.data, split.test[:300], given.nodes)
     samples = given.repetitions * BLOCK + given.truth
-    votes = us.poll(net, us.Row(data.data, nodes), noise, samples=samples, seed=7)
+    votes = us.poll(net, us.Row(data.data, nodes), NOISE, samples=samples, seed=7)
     repeated, rest = votes.blocks[: given.repetitions], votes.blocks[given.repetitions :]
     truth = rest.sum(axis=0) / given.truth
     leads = np.sort(truth, axis=1)
