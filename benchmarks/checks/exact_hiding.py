@@ -7,17 +7,14 @@ the definition of the noise, sorted by exact ratio, and filled in fractions; eve
 tried, and those of K + 1 until one succeeds. What only the attacked world can show belongs to the rivals.
 """
 
-import argparse
-import json
 import math
-import time
 from collections import Counter
 from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
 
-from benchmarks.checks.exact_check import random_votes
+from benchmarks.checks.exact_check import random_votes, run
 from unswayed.theory import AddDelete, Hide, Keep, bound_votes, certified_size
 
 ATTACKS = ("any", "adds", "deletes")
@@ -144,20 +141,5 @@ def judge(noise, top: Fraction, rest: Fraction, ones: int, cap: int, change: str
     return tally
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--cases", type=int, default=100_000)
-    parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
-    rng, tally, begun = np.random.default_rng(arguments.seed), Counter(), time.perf_counter()
-    while tally["cases"] < arguments.cases:
-        tally.update(check_group(rng, 50))
-    verdicts = {name: tally[name] for name in ("cases", "above", "below")}
-    print(json.dumps({**tally, **verdicts, "seconds": round(time.perf_counter() - begun, 1)}))
-    raise SystemExit(1 if tally["above"] or tally["below"] else 0)
-
-
 if __name__ == "__main__":
-    main()
+    run(__doc__, check_group, "above below", wrong="above below")

@@ -13,7 +13,7 @@ from typing import Any
 
 from unswayed.errors import InputError
 from unswayed.experiments.kept import Result as Kept
-from unswayed.experiments.kept import Say, aloud, arguments, complete, read_all
+from unswayed.experiments.kept import Say, arguments, complete, read_all, settings
 from unswayed.theory.noise import AddDelete
 
 COMMAND = "unswayed reproduce beyond"
@@ -93,14 +93,7 @@ def main(argv: list[str] | None = None) -> None:
     parser = arguments("unswayed.experiments.beyond", main.__doc__, range(3))
     parser.add_argument("--datasets", nargs="+", default=list(LEVELS))
     told = parser.parse_args(argv)
-    prepare(
-        cases(told.seeds, told.datasets),
-        runs=told.runs,
-        device=told.device,
-        samples=told.samples,
-        stop_after=told.stop_after,
-        say=aloud,
-    )
+    prepare(cases(told.seeds, told.datasets), **settings(told))
 
 
 if __name__ == "__main__":

@@ -120,6 +120,11 @@ def arguments(module: str, what: str | None, seeds: Sequence[int]) -> argparse.A
     return parser
 
 
-def aloud(words: str) -> None:
-    """Say it at once, also into a pipe."""
+def settings(told: argparse.Namespace) -> dict[str, Any]:
+    """How the work is to be done, as `arguments` read it; every line is said at once, also into a pipe."""
+    names = ("runs", "device", "samples", "stop_after")
+    return {**{name: getattr(told, name) for name in names}, "say": _aloud}
+
+
+def _aloud(words: str) -> None:
     print(words, flush=True)

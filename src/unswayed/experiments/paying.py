@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unswayed.errors import InputError
-from unswayed.experiments.kept import Arrays, Facts, Say, aloud, arguments, complete, read_all
+from unswayed.experiments.kept import Arrays, Facts, Say, arguments, complete, read_all, settings
 from unswayed.experiments.kept import Result as Kept
 
 if TYPE_CHECKING:
@@ -130,14 +130,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--protocols", nargs="+", default=list(PROTOCOLS))
     parser.add_argument("--methods", nargs="+", default=list(METHODS))
     told = parser.parse_args(argv)
-    prepare(
-        cases(told.seeds, told.datasets, told.protocols, told.methods),
-        runs=told.runs,
-        device=told.device,
-        samples=told.samples,
-        stop_after=told.stop_after,
-        say=aloud,
-    )
+    prepare(cases(told.seeds, told.datasets, told.protocols, told.methods), **settings(told))
 
 
 if __name__ == "__main__":
