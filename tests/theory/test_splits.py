@@ -34,6 +34,29 @@ def test_tails_stay_within_their_stated_error(p, q):
             assert abs(found[i, j] - pmf[max(t[i, j], 0) :].sum()) < error / 4
 
 
+@pytest.mark.parametrize("trials", [1, 2, 3, 7, 40])
+@pytest.mark.parametrize(("p", "q"), [(0.35, 0.15), (0.02, 0.9), (0.001, 0.4)])
+def test_tails_of_few_entries_stay_within_their_stated_error(trials, p, q):
+    first = np.arange(trials + 1)
+    t = np.tile(np.arange(-1, min(trials, 5) + 2), (trials + 1, 1))
+    found, error = tails(first, trials - first, p, q, t)
+    for i in first:
+        parts = [stats.binom.pmf(np.arange(n + 1), n, r) for n, r in ((i, p), (trials - i, q))]
+        pmf = np.convolve(*parts)
+        for j in np.flatnonzero(np.isfinite(found[i])):
+            assert abs(found[i, j] - pmf[max(t[i, j], 0) :].sum()) < error
+
+
+def test_one_target_has_the_size_it_has_among_many():
+    rng, noise = np.random.default_rng(0), AddDelete(0.15, 0.35)
+    top = rng.uniform(0.5, 1, 300) ** rng.choice([1, 0.05], 300)
+    rest = rng.uniform(0, 1 - top)
+    together = certified_size(top, rest, noise, 12)
+    alone = [int(certified_size(a, b, noise, 12)) for a, b in zip(top, rest, strict=True)]
+    assert alone == together.tolist()
+    assert max(alone) > 3
+
+
 def test_places_outside_of_a_period_are_not_guessed():
     found, _ = tails(np.array([300]), np.array([200]), 0.5, 0.5, np.array([[-5, 250, 700]]))
     assert np.isnan(found[0, [0, 2]]).all()

@@ -23,8 +23,10 @@ def tails(first: Ints, second: Ints, p: float, q: float, t: Ints) -> tuple[Float
     """(Pr(Bin(first, p) + Bin(second, q) ≥ t) [splits, thresholds], a bound on the absolute error); NaN far from the mean."""
     trials = int((first + second).max())
     spread = float((first * p * (1 - p) + second * q * (1 - q)).min())
-    period = 2 * int(sqrt(trials * NEGLIGIBLE / 2) + 4)
-    theta = 2 * pi * np.arange(1, period // 2) / period
+    period = (
+        2 * int(sqrt(trials * NEGLIGIBLE / 2) + 4) + 1
+    )  # odd: every wave but the constant one has a mirror image
+    theta = 2 * pi * np.arange(1, period // 2 + 1) / period
     theta = theta[spread * (1 - np.cos(theta)) < NEGLIGIBLE]
     wave = np.exp(1j * theta)
     start = np.rint(first * p + second * q).astype(np.int64) - period // 2
