@@ -21,11 +21,11 @@ EVIL = "<script>alert(1)</script>\"'&"
 @pytest.fixture(scope="module")
 def fuzz():
     with pytest.MonkeyPatch.context() as patch:
-        from unswayed.cli import inputs, plan
+        from unswayed.cli import inputs, making
 
         patch.setattr(inputs, "fetch", inputs.fetch)
-        patch.setattr(plan, "_train", plan._train)  # put back afterwards
-        patch.setattr(plan, "make_floor", plan.make_floor)
+        patch.setattr(making, "_train", making._train)  # put back afterwards
+        patch.setattr(making, "make_floor", making.make_floor)
         everything.shortcuts()
         yield everything
 
