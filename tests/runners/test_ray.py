@@ -302,7 +302,7 @@ import unswayed as us
 from parity_model import slow
 runner = us.RayRunner(address={address!r})
 votes = us.poll(slow, us.Bits([[0, 1, 1, 0, 1, 0], [1, 1, 0, 0, 0, 1]]), us.Flip(beta=0.7), samples=4000, seed=3,
-                classes=2, store={store!r}, runner=runner)
+                classes=2, store={store!r}, runner=runner, audit=3)  # each answer takes its time
 print(int(votes.counts.sum()))
 """
 MODEL = """
