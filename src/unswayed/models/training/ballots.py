@@ -36,7 +36,7 @@ CHANGES = ("any", "adds")
 
 @dataclass(frozen=True)
 class BallotSettings:
-    """What the network is to withstand, and how it learns it. Chosen on validation nodes of amherst41, PolBlogs and Photo."""
+    """What the network is to withstand, and how it learns it. The page of choices tells how these came about."""
 
     attack_size: int = 5  # changes of a row that the worst-case loss allows for
     change: str = "any"  # which ones: any, or additions alone
@@ -44,9 +44,7 @@ class BallotSettings:
     taus: tuple[float, ...] = (2.0, 10.0, 50.0)  # how much a node's own word weighs; each is tried
     hidden: int = 64
     steps: int = 300
-    warm_up: int = (
-        50  # steps before the worst case counts, and over which it comes in: at once, a network collapses
-    )
+    warm_up: int = 50  # steps before the worst case begins to count; from the first step, networks collapse
     worst_weight: float = 0.5
     sharpness: float = 6.0  # logits are margins per link times this
     lr: float = 0.01
@@ -54,14 +52,10 @@ class BallotSettings:
     input_dropout: float = 0.5
     batch: int = 1024
     check_every: int = 20
-    patience: int = (
-        160  # steps without a better judgement, the worst case fully in, after which a candidate is left
-    )
+    patience: int = 160  # steps without a better judgement, after which a candidate is left
     balanced: bool = False  # every class weighs the same, however rare
     distil: bool = True  # own scores may learn a teacher's answers
-    presume: bool = (
-        True  # voters may say presumed labels of nodes that are not to be proved, where that helps
-    )
+    presume: bool = True  # voters may say labels presumed without the test nodes' links, where it helps
 
     def __post_init__(self) -> None:
         if self.change not in CHANGES:
@@ -210,9 +204,8 @@ class _Teaching:
         starts = links.starts()
         self._offer(best, network)
         self._offer(best, _ballots_off(network))
-        for votes in (
-            (1, 2, settings.attack_size, 2 * settings.attack_size) if not self.dataset.num_features else ()
-        ):
+        leads = () if self.dataset.num_features else (1, 2, settings.attack_size, 2 * settings.attack_size)
+        for votes in leads:
             self._offer(best, self._with_default(network, votes))
         better = 0
         for step in range(1, settings.steps + 1):
