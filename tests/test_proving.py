@@ -212,7 +212,7 @@ def refusals():
         (plain, us.AllPairs([data]), "PairBallots"),
         (plain, us.Pairs(data, [(0, 1)]), "name them"),
         (plain, us.Bits([[0, 1]]), "not under Bits"),
-        (snapshot, us.Row(data, [busy]), "saw links of 1 of the targets"),
+        (snapshot, us.Row(data, [busy]), "shaped by links of 1 of the targets"),
         (us.LabelBallots(3), us.Row(data, [0]), "known=labels"),
         (Plain(), us.Row(data, [0]), "use poll and certify"),
         (plain, "row", "The threat must be"),

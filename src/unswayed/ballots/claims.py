@@ -234,12 +234,12 @@ def check_features(model: Any, graph: Graph) -> None:
 
 
 def check_targets(model: Any, nodes: IntArray) -> None:
-    """Refuse targets whose links the encoder of a snapshot has seen."""
+    """Refuse targets whose links have shaped the ballots, through a snapshot's encoder or through presumed labels."""
     if model.seen is None:
         return
     seen = model.seen.cpu().numpy()[nodes]
     if seen.any():
         raise UnsoundModel(
-            f"The snapshot's encoder saw links of {int(seen.sum())} of the targets, the first of them node {int(nodes[seen][0])}, so their "
-            "attackable links are in the ballots; make the snapshot on a graph without any link of the targets."
+            f"The ballots were shaped by links of {int(seen.sum())} of the targets, the first of them node {int(nodes[seen][0])}, which an "
+            "attack would change; make the snapshot, or presume labels, on a graph without any link of the targets."
         )
