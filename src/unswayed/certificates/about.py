@@ -26,6 +26,19 @@ def check_change(change: str) -> str:
     return change
 
 
+def withstood(sizes: npt.ArrayLike, at: npt.ArrayLike, limit: npt.ArrayLike | None) -> npt.NDArray[np.bool_]:
+    """bool[..., targets]: who withstands so many changes; whoever withstands all that there can be, withstands more.
+
+    >>> withstood([2, 2], at=[1, 5], limit=[2, 9]).tolist()
+    [[True, True], [True, False]]
+    """
+    wanted = np.maximum(np.asarray(at), 0)[..., None]
+    proven: npt.NDArray[np.bool_] = np.asarray(sizes) >= (
+        wanted if limit is None else np.minimum(wanted, limit)
+    )
+    return proven
+
+
 @dataclass(frozen=True)
 class Words:
     """How people speak of a threat: what a target is called, and what an attacker does to it.
@@ -106,6 +119,10 @@ class About:
     def zeros(self) -> IntArray | None:
         """How many entries are 0; None where unknown."""
         return None if self.ones is None else self.entries - self.ones
+
+    def limit(self, change: str) -> IntArray | None:
+        """How many additions (or deletions) there can be at most; None for changes of any kind, and where unknown."""
+        return {"adds": self.zeros, "deletes": self.ones}.get(change)
 
     def target_name(self, position: int) -> str:
         """A target as people read it."""

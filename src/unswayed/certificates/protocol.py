@@ -13,7 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 from unswayed.certificates import presenting
-from unswayed.certificates.about import About, Bar, Column, Explanation, IntArray, Words, check_change
+from unswayed.certificates.about import (
+    About,
+    Bar,
+    Column,
+    Explanation,
+    IntArray,
+    Words,
+    check_change,
+    withstood,
+)
 from unswayed.certificates.labelled import BoolArray, Labelled
 from unswayed.certificates.levels import confidence_in_words, most_wrong
 from unswayed.certificates.shared import flipped
@@ -173,13 +182,14 @@ class Certified(Labelled, ABC):
     def share(self, at: npt.ArrayLike, change: str = "any", of: npt.ArrayLike | None = None) -> FloatArray:
         """The share of targets certified at each size in `at`; with the mask `of`, of those that it marks too.
 
-        Every certified accuracy anywhere is this number.
+        Every certified accuracy anywhere is this number. Who withstands the deletion of every link it has withstands any
+        number of deletions; likewise of additions.
         """
         if not len(self):
             raise InputError("There are no targets, so no share of them.")
         good = self.sizes(check_change(change))
         good = good if of is None else np.where(np.asarray(of, bool), good, -1)
-        shares: FloatArray = (good >= np.maximum(np.asarray(at), 0)[..., None]).mean(axis=-1)
+        shares: FloatArray = withstood(good, at, self.about.limit(change)).mean(axis=-1)
         return shares
 
     def accuracy(self, y: npt.ArrayLike, at: npt.ArrayLike = 0, change: str = "any") -> FloatArray:

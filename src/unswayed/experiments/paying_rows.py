@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unswayed.certificates import Certificates, certify
+from unswayed.certificates.about import withstood
 from unswayed.experiments.paying import FREE_OF_PROTOCOL, PROTOCOLS, Result
 from unswayed.theory.noise import noise_from_dict
 from unswayed.votes import Votes
@@ -38,8 +39,9 @@ def _rows(result: Result, beside: Result, protocol: str) -> Iterator[Row]:
         label, size, how = sizes_of(result, budget)
         truth = result.arrays["truth"][: len(label)]
         heights = floors_of(beside, len(label))
-        shares = {str(k): float(np.mean((label == truth) & (size >= k))) for k in AT}
         degree = result.arrays["degree"][: len(label)]
+        own_links = degree if budget == "deletes" and facts["threat"] == "row" else None
+        proven = withstood(np.where(label == truth, size, -1), AT, own_links).mean(axis=1)
         yield {
             "dataset": result.case.dataset,
             "task": "node",
@@ -56,7 +58,7 @@ def _rows(result: Result, beside: Result, protocol: str) -> Iterator[Row]:
             "floor": max(heights[name] for name in allowed(heights, protocol)),
             "floors": heights,
             "accuracy_edgeless": facts.get("accuracy_edgeless"),
-            "certified_accuracy": shares,
+            "certified_accuracy": dict(zip(map(str, AT), proven.tolist(), strict=True)),
             "wall": {str(k): float(np.mean(degree > k)) for k in AT},
             **{name: facts[name] for name in ("seconds", "device", "command", "commit")},
         }
@@ -98,9 +100,7 @@ def chosen_noise(result: Result, budget: str) -> int:
     truth = result.arrays["val-truth"]
 
     def score(spot: int) -> float:
-        certs = _certified(result, "val", spot)
-        size = certs.sizes(budget)
-        return float(np.mean([np.mean((certs.label == truth) & (size >= k)) for k in CHOSEN_AT]))
+        return float(_certified(result, "val", spot).accuracy(truth, at=CHOSEN_AT, change=budget).mean())
 
     return max(range(len(result.facts["tried"])), key=score)
 

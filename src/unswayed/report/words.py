@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from unswayed.certificates.about import withstood
 from unswayed.report.summary import Summary
 
 
@@ -70,7 +71,7 @@ def _others(summary: Summary) -> str:
         return (
             "The true labels were not given, so this says nothing about how many of these answers are right."
         )
-    strong = certs.sizes(change) >= size
+    strong = withstood(certs.sizes(change), size, certs.about.limit(change))
     rest = len(certs) - int((strong & summary.right).sum())
     parts = [
         (int((strong & ~summary.right).sum()), "as well proven but wrong"),
