@@ -13,6 +13,10 @@ class InputError(UnswayedError, ValueError):
     """Something handed to the package is wrong; the message says what and what to do."""
 
 
+class DoubtfulSetting(UserWarning):
+    """Allowed, and hardly ever meant; the message says what it does."""
+
+
 class UnsoundModel(InputError):
     """The classifier cannot be certified as it stands; the message says why and how to mend it."""
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import unswayed as us
-from unswayed.errors import InputError
+from unswayed.errors import DoubtfulSetting, InputError
 
 NOISE = us.Flip(beta=0.7)
 
@@ -92,6 +92,16 @@ def test_asymmetric_sizes_use_only_feasible_splits():
 def test_impossible_levels_are_refused(alpha):
     with pytest.raises(InputError):
         certs_for([[9, 1]], alpha=alpha)
+
+
+def test_a_confidence_given_as_alpha_is_understood():
+    with pytest.raises(InputError, match=r"alpha=0\.05"):
+        certs_for([[90, 10]], alpha=0.95)
+
+
+def test_a_level_above_one_in_ten_is_warned_of():
+    with pytest.warns(DoubtfulSetting, match="one certificate in 5"):
+        certs_for([[90, 10]], alpha=0.2)
 
 
 def test_unknown_bounds_are_refused():

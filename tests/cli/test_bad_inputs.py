@@ -109,6 +109,15 @@ BAD = {
     "no noise at all": (nothing, f"{CERTIFY} --p-add 0 --p-delete 0", "p_delete"),
     "alpha 0": (nothing, f"{CERTIFY} --alpha 0", "alpha"),
     "alpha 1": (nothing, f"{CERTIFY} --alpha 1", "alpha"),
+    "confidence given as alpha": (nothing, f"{CERTIFY} --alpha 0.95", "alpha=0.05"),
+    "too few samples to prove anything": (nothing, f"{CERTIFY} --samples 5", "--samples 11"),
+    "a report into no folder": (nothing, f"{CERTIFY} --report none/r.html", "none"),
+    "a report that is a folder": (lambda folder: (folder / "r").mkdir(), f"{CERTIFY} --report r", "r/report.html"),
+    "a stored report into no folder": (nothing, "report run --out none/r.html", "none"),
+    "a proved report into no folder": (nothing, "prove --dataset karate --report none/r.html", "none"),
+    "a demo into no folder": (nothing, "demo --dataset blocks --out none/r.html", "none"),
+    "attacks of fewer than no entries": (nothing, "attack --dataset karate --most -1", "--most"),
+    "attacks judged by too few": (nothing, "attack --dataset karate --judge-samples 3", "--judge-samples"),
     "alpha NaN": (nothing, f"{CERTIFY} --alpha nan", "alpha"),
     "no samples": (nothing, f"{CERTIFY} --samples 0", "samples"),
     "negative samples": (nothing, f"{CERTIFY} --samples -5", "samples"),
@@ -259,13 +268,6 @@ def test_no_network_is_the_worlds_fault(call, monkeypatch, tmp_path):
     code, _, err = call("certify", "--dataset", "cora")
     assert code == 1
     assert "no network" in one_sentence(err)
-
-
-def test_a_report_into_a_missing_folder(call, own):
-    call("certify", *own, "--store", "run")
-    code, _, err = call("report", "run", "--out", "nowhere/r.html")
-    assert code == 1
-    assert "nowhere" in one_sentence(err)
 
 
 def test_a_crash_says_how_to_see_more(call, own, monkeypatch):

@@ -87,6 +87,8 @@ def attack(
         raise InputError(f"There is no attack {unknown[0]!r}; choose among {', '.join(KINDS)}.")
     if attempts < 0 or samples < 100:
         raise InputError("attempts must not be negative, and samples must be at least 100.")
+    if most is not None and most < 1:
+        raise InputError(f"most must be at least 1, the smallest attack there is, not {most}.")
     if not np.array_equal(certs.targets, threat.targets):
         raise InputError("The certificates are about other targets than the threat.")
     question = Question(

@@ -1,9 +1,14 @@
 """How sure certificates are, in words and numbers that never round up."""
 
 import math
+import warnings
 from fractions import Fraction
 
+from unswayed.errors import DoubtfulSetting
+
 DOUBT = Fraction(1, 20)  # what is said of all certificates together holds with probability 1 − this
+
+USUAL = 0.1  # a level above it is warned of
 
 
 def confidence_in_words(alpha: float) -> str:
@@ -13,6 +18,26 @@ def confidence_in_words(alpha: float) -> str:
     ('99.9%', '1 − 1e-12')
     """
     return f"{100 * (1 - alpha):.10g}%" if alpha >= 1e-9 else f"1 − {alpha:g}"
+
+
+def doubt_in_words(alpha: float) -> str:
+    """What a level above 0.1 means, in words; empty below.
+
+    >>> doubt_in_words(0.2)
+    'alpha = 0.2 lets one certificate in 5 be wrong; 0.001 is usual, and alpha is not the confidence but 1 minus it.'
+    """
+    if alpha <= USUAL:
+        return ""
+    return (
+        f"alpha = {alpha:g} lets one certificate in {1 / alpha:.2g} be wrong; 0.001 is usual, and alpha is not the confidence "
+        "but 1 minus it."
+    )
+
+
+def warn_of_level(alpha: float) -> None:
+    """Warn of a level at which many certificates may be wrong."""
+    if said := doubt_in_words(alpha):
+        warnings.warn(said, DoubtfulSetting, stacklevel=3)
 
 
 def rounded_down(probability: float) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unswayed.certificates.advice import next_size_in_words, own_ceiling, samples_needed
-from unswayed.certificates.levels import confidence_in_words, rounded_down, rounded_up
+from unswayed.certificates.levels import confidence_in_words, rounded_down, rounded_up, warn_of_level
 from unswayed.certificates.polled import Polled, about_votes, certifiable
 from unswayed.certificates.protocol import Column, check_change
 from unswayed.errors import InputError
@@ -180,6 +180,7 @@ def certify(
     certifiable(votes, bounds)
     parts = max(votes.polled_together, 1) if family else 1
     found = bound_votes(votes.counts, votes.samples, alpha, bounds, parts, rivals)
+    warn_of_level(alpha)
     size = certified_size(found.p_top, found.p_rest, votes.noise, votes.entries, ones=votes.ones)
     return Certificates(
         label=np.where(size < 0, -1, found.label).astype(np.int64),

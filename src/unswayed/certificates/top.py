@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unswayed.certificates.levels import rounded_down, rounded_up
+from unswayed.certificates.levels import rounded_down, rounded_up, warn_of_level
 from unswayed.certificates.polled import Polled, about_votes, certifiable
 from unswayed.certificates.protocol import Column, check_change
 from unswayed.errors import InputError
@@ -165,6 +165,7 @@ def certify_top(
     """
     certifiable(votes, bounds, BOUNDS)
     check_level(alpha)
+    warn_of_level(alpha)
     _check_places(votes, k)
     asked = _labels(votes, label)
     parts = max(votes.polled_together, 1) if family else 1

@@ -87,6 +87,7 @@ def attack(
     Exits with 1 if an attack within a certified size succeeds: then a certificate is wrong.
     """
     words = words_of(locals())
+    _check(attempts, most, judge_samples)
     if (proofs := _proofs(words, store)) is not None:
         return _show_proofs(proofs, report, as_json)
     chosen = [str(each) for each in kind] if kind else [str(each) for each in Kind]
@@ -102,6 +103,15 @@ def attack(
     if not found.sound:
         raise typer.Exit(1)
     return None
+
+
+def _check(attempts: int, most: int | None, samples: int) -> None:
+    """Refuse what the attacks would refuse after certifying."""
+    from unswayed.errors import InputError
+
+    for flag, value, least in (("attempts", attempts, 0), ("most", most, 1), ("judge-samples", samples, 100)):
+        if value is not None and value < least:
+            raise InputError(f"--{flag} must be {least} or more, not {value}.")
 
 
 def _proofs(words: dict[str, Any], store: Path | None) -> "Met | None":

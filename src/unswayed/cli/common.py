@@ -5,10 +5,13 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
+
+from unswayed.errors import DoubtfulSetting, InputError
 
 
 def console(machine: bool = False) -> Console:
@@ -24,6 +27,29 @@ def note(words: str) -> None:
 def warn(words: str) -> None:
     """Tell what the user may want to stop for, on stderr."""
     Console(stderr=True, highlight=False).print(Text.assemble(("Warning: ", "bold yellow"), words))
+
+
+def as_words(usual: Callable[..., None]) -> Callable[..., None]:
+    """What shows a warning: ours in words and once, others the usual way."""
+    said: set[str] = set()
+
+    def show(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
+        if not issubclass(category, DoubtfulSetting):
+            usual(message, category, *rest, **more)
+        elif str(message) not in said:
+            said.add(str(message))
+            warn(str(message))
+
+    return show
+
+
+def beside(path: Path | None) -> Path | None:
+    """The path of a file to be written later, if its folder is there already: nothing slow runs for a page that cannot be kept."""
+    if path is not None and not path.absolute().parent.is_dir():
+        raise InputError(f"There is no folder {path.parent} to write {path.name} into; make it first.")
+    if path is not None and path.is_dir():
+        raise InputError(f"{path} is a folder; name a file in it, such as {path / 'report.html'}.")
+    return path
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import typer
 
 from unswayed.cli import options as opt
 from unswayed.cli.certify import certify_words, save_report, words_of
-from unswayed.cli.common import console, emit, note, working
+from unswayed.cli.common import beside, console, emit, note, working
 
 if TYPE_CHECKING:
     from unswayed.certificates import Certified
@@ -41,7 +41,7 @@ def demo(
     dataset: Annotated[
         str, typer.Option(help="highschool, blocks (made up, needs no download) or cora.")
     ] = CONTACTS,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where the report goes.")] = Path(
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where the report goes.", callback=beside)] = Path(
         "unswayed-report.html"
     ),
     as_json: opt.Json = False,

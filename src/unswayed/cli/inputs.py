@@ -90,12 +90,22 @@ def read_noise(
             raise InputError("Give --keep, or --beta, or --p-add with --p-delete, not several of them.")
         return read_seats(keep)
     if p_add is None and p_delete is None:
-        return Flip(beta=0.7 if beta is None else beta)
+        return _said(Flip(beta=0.7 if beta is None else beta))
     if beta is not None:
         raise InputError("Give --beta, or --p-add with --p-delete, not both.")
     if p_add is None or p_delete is None:
         raise InputError("Asymmetric noise needs both --p-add and --p-delete.")
     return AddDelete(p_add=p_add, p_delete=p_delete)
+
+
+def _said(noise: Flip) -> Flip:
+    """The noise; one that flips more entries than it keeps is seldom meant."""
+    if noise.beta < 0.5:
+        note(
+            f"beta is the probability that an entry keeps its value: {noise.beta:.6g} flips most of them, and proves exactly what "
+            f"{1 - noise.beta:.6g} proves for the same votes, since K(β) = K(1 − β)."
+        )
+    return noise
 
 
 def read_seats(words: str) -> Keep:

@@ -8,6 +8,7 @@ import errno
 import importlib
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -15,7 +16,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from unswayed._version import __version__
-from unswayed.errors import InputError, WorldError
+from unswayed.cli.common import as_words
+from unswayed.errors import DoubtfulSetting, InputError, WorldError
 
 # command → what it does; the module is unswayed.cli.<command>
 COMMANDS = {
@@ -102,7 +104,10 @@ def unswayed(
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code; nothing escapes but `SystemExit` from shell completion."""
     try:
-        code = app(None if argv is None else list(argv), prog_name="unswayed", standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", DoubtfulSetting)
+            warnings.showwarning = as_words(warnings.showwarning)
+            code = app(None if argv is None else list(argv), prog_name="unswayed", standalone_mode=False)
     except (Exception, KeyboardInterrupt) as error:
         if os.environ.get("UNSWAYED_TRACEBACK"):
             raise

@@ -5,7 +5,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
-from unswayed.cli.common import note, working
+from unswayed.cli.common import note, warn, working
 from unswayed.cli.inputs import Targets, load_factory, load_weights
 from unswayed.cli.plan import Plan
 from unswayed.cli.record import WEIGHTS, read_record
@@ -21,6 +21,10 @@ def make_model(plan: Plan) -> Any:
         model = load_factory(plan.model, plan.dataset)
         if plan.weights is not None:
             load_weights(model, plan.weights)
+        elif _has_weights(model):
+            warn(
+                f"{plan.model} is taken as its factory makes it; if it was trained, give its weights with --weights."
+            )
         return model
     kept = None if plan.store is None else _kept_weights(plan.store, plan.training)
     weights = plan.weights or kept
@@ -29,6 +33,11 @@ def make_model(plan: Plan) -> Any:
     model = untrained(plan.model, plan.dataset, plan.recipe, seed=plan.seed)
     load_weights(model, weights)
     return model.eval()
+
+
+def _has_weights(model: Any) -> bool:
+    parameters = getattr(model, "parameters", None)
+    return callable(parameters) and any(True for _ in parameters())
 
 
 def _kept_weights(store: Path, training: Mapping[str, Any]) -> Path | None:

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from unswayed.cli.common import beside
+
 
 class Recipe(StrEnum):
     """How a built-in model is trained."""
@@ -264,7 +266,8 @@ Floor = Annotated[
     ),
 ]
 Report = Annotated[
-    Path | None, typer.Option(help="Write the HTML report to this file.", rich_help_panel=OUTPUT)
+    Path | None,
+    typer.Option(help="Write the HTML report to this file.", rich_help_panel=OUTPUT, callback=beside),
 ]
 Json = Annotated[
     bool,

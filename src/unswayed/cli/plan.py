@@ -127,6 +127,11 @@ def make_threat(plan: Plan, want: int | None) -> Threat:
     """The threat; warns, before anything is sampled, where the wanted size is out of reach."""
     threat = read_threat(plan.dataset, plan.targets, plan.threat)
     reach = plan.ceiling(threat)
+    if reach < 0:
+        raise InputError(
+            f"{plan.samples} samples prove nothing at alpha = {plan.alpha:g}: even unanimous votes would abstain; "
+            f"it takes at least --samples {_least(plan, threat)}."
+        )
     if want is not None and want > reach:
         cap = int(threat.entries.max())
         more = next(
@@ -146,6 +151,17 @@ def make_threat(plan: Plan, want: int | None) -> Threat:
     else:
         note(f"With these settings K can reach at most {reach}{_one_sided(plan, threat)}.")
     return threat
+
+
+def _least(plan: Plan, threat: Threat) -> int:
+    """The fewest samples with which unanimous votes prove a label."""
+    few, enough = plan.samples, 2 * plan.samples
+    while replace(plan, samples=enough).ceiling(threat) < 0:
+        few, enough = enough, 2 * enough
+    while enough - few > 1:
+        middle = (few + enough) // 2
+        few, enough = (middle, enough) if replace(plan, samples=middle).ceiling(threat) < 0 else (few, middle)
+    return enough
 
 
 def _one_sided(plan: Plan, threat: Threat) -> str:

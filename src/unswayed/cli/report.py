@@ -8,7 +8,7 @@ import typer
 
 from unswayed.cli import options as opt
 from unswayed.cli.certify import document, save_report
-from unswayed.cli.common import console, emit, warn
+from unswayed.cli.common import beside, console, emit, warn
 
 if TYPE_CHECKING:
     from unswayed.certificates import Certified
@@ -41,7 +41,7 @@ def report(
             metavar="STORE",
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The file to write.")] = Path(
+    out: Annotated[Path, typer.Option("--out", "-o", help="The file to write.", callback=beside)] = Path(
         "unswayed-report.html"
     ),
     alpha: Annotated[float | None, typer.Option(help="Another alpha than the recorded one.")] = None,

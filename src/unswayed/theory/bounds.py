@@ -63,9 +63,14 @@ def check_level(alpha: float, family_size: int = 1) -> None:
     """Refuse levels that no limit can be computed at."""
     number = isinstance(alpha, int | float | np.floating) and not isinstance(alpha, bool)
     if not number or not LEAST_ALPHA <= alpha < MOST_ALPHA:
+        meant = (
+            f"; for confidence {alpha:g} give alpha={1 - alpha:.6g}"
+            if number and MOST_ALPHA < alpha < 1
+            else ""
+        )
         raise InputError(
             f"alpha must be above 0 (at least {LEAST_ALPHA:g}) and below {MOST_ALPHA:g}, not {alpha!r}: a certificate "
-            "that is as likely wrong as right says nothing."
+            f"that is as likely wrong as right says nothing{meant}."
         )
     if isinstance(family_size, bool) or not isinstance(family_size, int | np.integer) or family_size < 1:
         raise InputError(f"family_size must be a whole number, 1 or more, not {family_size!r}.")

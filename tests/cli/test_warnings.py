@@ -1,0 +1,56 @@
+"""What is allowed and hardly ever meant is said before anything slow happens."""
+
+import pytest
+
+CERTIFY = (
+    "certify --edges E.csv --features X.csv --labels Y.csv --model mine.py:build --no-floor --samples 200"
+)
+
+
+@pytest.fixture
+def never(monkeypatch):
+    """Whoever samples in this test is too late with what they had to say."""
+    from unswayed.cli import plan
+
+    def late(*_, **__):
+        raise AssertionError("sampled before everything was said")
+
+    monkeypatch.setattr(plan, "poll", late)
+
+
+def test_a_high_alpha_is_warned_of_once(call):
+    code, _, err = call(*CERTIFY.split(), "--alpha", "0.2")
+    assert code == 0
+    assert err.count("Warning: alpha = 0.2 lets one certificate in 5 be wrong") == 1
+
+
+def test_the_usual_alpha_is_not(call):
+    assert "certificate in" not in call(*CERTIFY.split())[2]
+
+
+@pytest.mark.usefixtures("never")
+def test_nothing_is_sampled_that_can_prove_nothing(call):
+    code, _, err = call(*CERTIFY.replace("200", "10").split())
+    assert code == 2
+    assert "at least --samples 11" in " ".join(err.split())
+
+
+def test_the_samples_it_asks_for_are_the_fewest(call):
+    assert call(*CERTIFY.replace("200", "11").split())[0] == 0
+
+
+def test_a_factory_without_weights_is_warned_of(call):
+    import torch
+    from safetensors.torch import save_file
+
+    _, _, err = call(*CERTIFY.split())
+    assert "Warning: mine.py:build is taken as its factory makes it" in " ".join(err.split())
+    save_file({"read.weight": torch.ones(2, 3), "read.bias": torch.zeros(2)}, "W.safetensors")
+    _, _, err = call(*CERTIFY.split(), "--weights", "W.safetensors")
+    assert "as its factory makes it" not in " ".join(err.split())
+
+
+def test_a_beta_below_one_half_is_explained(call):
+    _, _, err = call(*CERTIFY.split(), "--beta", "0.3")
+    assert "K(β) = K(1 − β)" in " ".join(err.split())
+    assert "what 0.7 proves" in " ".join(err.split())
