@@ -1,7 +1,7 @@
 """Engines: ways of asking the classifier. All give the same votes, but for logits that tie within rounding."""
 
 import warnings
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,10 @@ class Engine(Protocol):
 
         `noise` is drawn instead of the question's own, to try the engine on other structures.
         """
+        ...
+
+    def moved(self, question: Question) -> Self:
+        """The same engine for other targets, samples or seeds of the same model, graph and noise; nothing is checked again."""
         ...
 
 
@@ -102,7 +106,8 @@ def _first_line(error: Exception) -> str:
 def _fast_engines() -> list[type[FastEngine]]:
     """The fast engines in the order in which they are tried; imported here, because each imports this module."""
     from unswayed.sampling.engines.dense import DenseEngine
+    from unswayed.sampling.engines.row_apart import RowsApartEngine
     from unswayed.sampling.engines.row_engine import RowEngine
     from unswayed.sampling.engines.whole import WholeGraphEngine
 
-    return [RowEngine, DenseEngine, WholeGraphEngine]
+    return [RowEngine, RowsApartEngine, DenseEngine, WholeGraphEngine]

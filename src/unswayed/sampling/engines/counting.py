@@ -1,11 +1,14 @@
 """What every engine has in common: it says which label each sample gave each target, and votes are counts of those."""
 
-from typing import Any, ClassVar
+import copy
+from dataclasses import replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
+from unswayed.sampling.question import Question
 from unswayed.sampling.structures import count_labels
 
 IntArray = npt.NDArray[np.int64]
@@ -15,6 +18,7 @@ class Counting:
     """Counts exactly the labels that the engine hands out, so that what is audited is what was counted."""
 
     name: ClassVar[str]
+    question: Question
     classes: int
     why: str = ""  # what keeps a faster engine from this question, in words
 
@@ -26,3 +30,14 @@ class Counting:
         """int64[targets, classes]: votes of samples start .. stop - 1 for the targets at these positions."""
         counts: Any = count_labels(self.labels(start, stop, targets), self.classes)
         return counts  # type: ignore[no-any-return]
+
+    def moved(self, question: Question) -> Self:
+        """The same engine for other targets, samples or seeds of the same model, graph and noise; nothing is checked again."""
+        other = copy.copy(self)
+        other.question = replace(question, model=self.question.model)
+        other._settle()
+        return other
+
+    def _settle(self) -> None:
+        """Compute anew what depends on the targets."""
+        raise NotImplementedError

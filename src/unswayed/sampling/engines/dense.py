@@ -85,6 +85,11 @@ class DenseEngine(Counting):
         self.places: dict[int, Tensor] = {}
         self.classes = self.answers(0, 1, (0,)).shape[-1]
 
+    def _settle(self) -> None:
+        graphs = self.question.threat.graphs_view()
+        assert graphs is not None
+        self.threat, self.graphs, self.known, self.places = self.question.threat, graphs, {}, {}
+
     def labels(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> Tensor:
         """int64[samples, targets]: the votes themselves; -1 is no answer."""
         asked = tuple(range(len(self.threat))) if targets is None else tuple(targets)

@@ -52,6 +52,9 @@ class GenericEngine(Checked):
         assert self.classifier.classes is not None
         self.classes: int = self.classifier.classes
 
+    def _settle(self) -> None:
+        self.alone, self._near = Alone(self.question, self.classifier), {}
+
     def labels(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> Tensor:
         """int64[samples, targets]: the votes themselves; -1 is no answer."""
         asked = tuple(range(len(self.question.threat))) if targets is None else tuple(targets)

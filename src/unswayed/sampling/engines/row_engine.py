@@ -22,6 +22,7 @@ from unswayed.sampling.engines.row_coupled import Coupled, coupling
 from unswayed.sampling.engines.row_sorted import SortedSum
 from unswayed.sampling.engines.row_sums import CommonSum, Degrees, Drawn, Flips, Near, TargetSum, ordinary
 from unswayed.sampling.engines.surroundings import Surroundings
+from unswayed.sampling.inputs import Graph
 from unswayed.sampling.question import Question
 from unswayed.theory.noise import Noise
 
@@ -59,30 +60,36 @@ class RowEngine(Counting):
         return None
 
     def __init__(self, question: Question) -> None:
-        threat, view = question.threat, question.threat.row_view()
-        assert view is not None
-        assert view.graph.x is not None
         self.question, self.device = question, torch.device(question.device)
         if self.device.type == "cuda":
             philox_triton.register()
         self.classifier = Classifier(
-            question.model, threat, question.classes, question.device, question.dtype
+            question.model, question.threat, question.classes, question.device, question.dtype
         )
-        with self.classifier.evaluation(), torch.no_grad():
-            plan = row_plan(self.classifier.model)
-            kind = question.dtype or next(
-                (p.dtype for p in self.classifier.model.parameters()), torch.float32
-            )
-            x = view.graph.x.to(device=self.device, dtype=kind)
-            around = Surroundings.of(view.graph.edge_index, view.graph.num_nodes, kind, self.device)
-            self.known = Prepared(plan, around, x)
-        self.nodes = view.nodes.to(self.device)
-        self.kept: dict[tuple[tuple[int, ...], bool], RowLogits] = {}
-        self.coupling = "coupled" if self._scores_are_wild() else coupling(plan)
-        if self.coupling == "relu" and not all(ordinary(sent[0]) for sent in self.known.sent.values()):
-            self.coupling = "coupled"
+        self.graph: Graph | None = None
+        self._settle()
         with self.classifier.evaluation(), torch.no_grad():
             self.classes, self.width = self._sizes(self.nodes[:1])
+
+    def _settle(self) -> None:
+        view = self.question.threat.row_view()
+        assert view is not None
+        self.nodes = view.nodes.to(self.device)
+        self.kept: dict[tuple[tuple[int, ...], bool], RowLogits] = {}
+        if view.graph is not self.graph:
+            self.graph, self.known = view.graph, self._prepared(view.graph)
+            self.coupling = "coupled" if self._scores_are_wild() else coupling(self.known.plan)
+            if self.coupling == "relu" and not all(ordinary(sent[0]) for sent in self.known.sent.values()):
+                self.coupling = "coupled"
+
+    def _prepared(self, graph: Graph) -> Prepared:
+        """What does not depend on the targets of this graph."""
+        assert graph.x is not None
+        with self.classifier.evaluation(), torch.no_grad():
+            plan, parameters = row_plan(self.classifier.model), self.classifier.model.parameters()
+            kind = self.question.dtype or next((p.dtype for p in parameters), torch.float32)
+            around = Surroundings.of(graph.edge_index, graph.num_nodes, kind, self.device)
+            return Prepared(plan, around, graph.x.to(device=self.device, dtype=kind))
 
     def _scores_are_wild(self) -> bool:
         """Whether a first layer's attention weights could vanish next to each other, so that each row needs its own scale."""

@@ -11,7 +11,7 @@ from torch import Tensor
 from unswayed.errors import InputError
 from unswayed.sampling.inputs import Graph, read_graph
 from unswayed.sampling.layout import Layout, row_layout
-from unswayed.sampling.threats.base import Threat, update_digest
+from unswayed.sampling.threats.base import RowView, Threat, update_digest
 from unswayed.sampling.threats.row import Row
 
 
@@ -51,6 +51,19 @@ class Arrivals(Threat):
         everyone = torch.arange(self.graph.num_nodes)
         return row_layout(self.joined(target), self.graph.num_nodes, everyone, self.clean(target))
 
+    def rows_apart(self) -> "Apart":
+        """Each arrival in the graph that it alone has joined."""
+        return Apart(self)
+
+    def row_view(self) -> RowView | None:
+        """The graph that one arrival has joined, links and all; None where there are several."""
+        if len(self) > 1:
+            return None
+        graph, row = self.joined(0), self.neighbours[0]
+        links = torch.stack([row, torch.full_like(row, self.graph.num_nodes)])
+        linked = replace(graph, pairs=torch.cat([graph.pairs, links], dim=1))  # in order: it is the last node
+        return RowView(linked, self.nodes)
+
     def _change(self, target: int, entries: Tensor) -> None:
         row = self.clean(target)
         row[entries] ^= True
@@ -72,6 +85,19 @@ class Arrivals(Threat):
             "arriving links": update_digest("links", links.nonzero()),
             **told,
         }
+
+
+class Apart(Sequence[Threat]):
+    """Arrivals one by one, each made when it is asked for."""
+
+    def __init__(self, everyone: Arrivals) -> None:
+        self.everyone = everyone
+
+    def __len__(self) -> int:
+        return len(self.everyone)
+
+    def __getitem__(self, target: Any) -> Any:
+        return self.everyone.attacked(target, torch.zeros(0, dtype=torch.int64))
 
 
 def read_neighbours(row: Any, nodes: int) -> Tensor:

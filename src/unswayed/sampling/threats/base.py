@@ -7,6 +7,7 @@ labels, training nodes) is constant, and nothing is promised if it changes.
 
 import copy
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -75,6 +76,10 @@ class Threat:
 
     def row_view(self) -> RowView | None:
         """The threat as rows of one graph, for engines that know rows; None where it is not that."""
+        return None
+
+    def rows_apart(self) -> "Sequence[Threat] | None":
+        """The targets one by one, each a row of a graph of its own; None where it is not that."""
         return None
 
     def graphs_view(self) -> list[Graph] | None:
