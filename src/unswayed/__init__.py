@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from unswayed.certificates import (
         Certificates,
         Certified,
+        Intercepted,
         TopCertificates,
         best_of,
         certify,
+        certify_intercepted,
         certify_top,
         chosen_on,
     )
@@ -34,10 +36,12 @@ if TYPE_CHECKING:
     from unswayed.sampling.fields import receptive_fields
     from unswayed.sampling.threats import AllPairs, Bits, Pairs, Row
     from unswayed.sampling.threats.inject import Inject
+    from unswayed.sampling.threats.intercept import Intercept
     from unswayed.sampling.until import Budget, Target, UntilSize
     from unswayed.store import load
     from unswayed.theory.hide import Hide
     from unswayed.theory.keep import Keep
+    from unswayed.theory.mask import Mask
     from unswayed.theory.noise import AddDelete, Flip
     from unswayed.votes import Votes
 
@@ -54,8 +58,11 @@ _HOMES = {
     "Hashed": "unswayed.ballots.hashed",
     "Hide": "unswayed.theory.hide",
     "Inject": "unswayed.sampling.threats",
+    "Intercept": "unswayed.sampling.threats",
+    "Intercepted": "unswayed.certificates",
     "Keep": "unswayed.theory.keep",
     "LabelBallots": "unswayed.ballots.networks",
+    "Mask": "unswayed.theory.mask",
     "PairBallots": "unswayed.ballots.pairs",
     "Pairs": "unswayed.sampling.threats",
     "Proofs": "unswayed.certificates.proofs",
@@ -69,6 +76,7 @@ _HOMES = {
     "Votes": "unswayed.votes",
     "best_of": "unswayed.certificates",
     "certify": "unswayed.certificates",
+    "certify_intercepted": "unswayed.certificates",
     "certify_top": "unswayed.certificates",
     "chosen_on": "unswayed.certificates",
     "errors": "unswayed.errors",
@@ -94,8 +102,11 @@ __all__ = [
     "Hashed",
     "Hide",
     "Inject",
+    "Intercept",
+    "Intercepted",
     "Keep",
     "LabelBallots",
+    "Mask",
     "PairBallots",
     "Pairs",
     "Proofs",
@@ -110,6 +121,7 @@ __all__ = [
     "__version__",
     "best_of",
     "certify",
+    "certify_intercepted",
     "certify_top",
     "chosen_on",
     "errors",

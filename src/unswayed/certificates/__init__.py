@@ -2,6 +2,7 @@
 
 from unswayed.certificates.chosen import Chosen, best_of, chosen_on
 from unswayed.certificates.hashed import HashedProofs
+from unswayed.certificates.intercepted import Intercepted, certify_intercepted
 from unswayed.certificates.levels import confidence_in_words, rounded_down, rounded_up
 from unswayed.certificates.polled import certifiable
 from unswayed.certificates.proofs import Proofs
@@ -18,12 +19,14 @@ __all__ = [
     "Column",
     "Explanation",
     "HashedProofs",
+    "Intercepted",
     "Proofs",
     "TopCertificates",
     "Words",
     "best_of",
     "certifiable",
     "certify",
+    "certify_intercepted",
     "certify_top",
     "chosen_on",
     "confidence_in_words",

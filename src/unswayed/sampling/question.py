@@ -72,6 +72,7 @@ class Question:
         if isinstance(self.audit, bool) or not isinstance(self.audit, int) or not 0 <= self.audit <= MOST:
             raise InputError(f"audit must be a whole number from 0 to {MOST:,}, not {self.audit!r}.")
         object.__setattr__(self, "noise", self.threat.takes(self.noise))
+        object.__setattr__(self, "model", self.threat.asks(self.model))
         if self.noise.drawing == "seats":  # how many seats there are is the target's own affair
             object.__setattr__(self, "shared", False)
         if self.draws == "sparse" and not self._one_graph_for_all:

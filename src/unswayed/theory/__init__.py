@@ -2,8 +2,9 @@
 
 from unswayed.theory.bounds import Bounds, bound_votes, ceiling
 from unswayed.theory.hide import Hide
-from unswayed.theory.injection import intercepted_size, reach
+from unswayed.theory.interception import intercepted_size, reach
 from unswayed.theory.keep import Keep
+from unswayed.theory.mask import Mask
 from unswayed.theory.noise import AddDelete, Flip, Noise, noise_from_dict
 from unswayed.theory.shared import flipped_anywhere, flipped_apart, flipped_rows, flipped_within
 from unswayed.theory.size import certified_size, grid, is_certified, worst_case
@@ -15,6 +16,7 @@ __all__ = [
     "Flip",
     "Hide",
     "Keep",
+    "Mask",
     "Noise",
     "bound_votes",
     "ceiling",

@@ -1,4 +1,4 @@
-"""Fake nodes, and nodes that lie: what noise that hides nodes, edges or features proves about them.
+"""Fake nodes: what noise that hides nodes and edges proves about them.
 
 Both worlds are drawn with the same coins. Where none of the attacker's doing is seen they look alike, so the answer can
 differ only elsewhere.
@@ -93,39 +93,3 @@ class Shielded(Hiding):
             return times * (ball(p_top) - met[0]) - ball(p_rest) - met[1]
 
         return positive(gap)
-
-
-def reach(paths: Ints, features: Fraction, edges: Fraction) -> Floats:
-    """An upper bound, rounded up, on the probability that a node's features are seen at the target.
-
-    `paths` is int[…, L]: how many paths of 1 … L edges lead from the node to the target. Features are masked with
-    probability `features`, edges deleted with probability `edges`. Paths break together rather than apart (Harris).
-
-    >>> reach(np.array([[1, 0], [0, 2]]), Fraction(1, 2), Fraction(1, 2))
-    array([0.25   , 0.21875])
-    """
-    broken = np.ones(paths.shape[:-1])
-    for hops in range(1, paths.shape[-1] + 1):
-        broken = broken * float(1 - (1 - edges) ** hops) ** paths[..., hops - 1]
-    seen = float(1 - features) * (1 - broken)
-    slack = 8 * (paths.sum(axis=-1) + 8) * UNIT
-    return np.asarray(np.where(paths.sum(axis=-1) == 0, 0.0, np.minimum(seen + slack, 1.0)))
-
-
-def intercepted_size(top: Floats, rest: Floats, seen: Floats) -> Ints:
-    """How many nodes may lie about their features: the largest k for which no k of them can change the label.
-
-    `seen` is float[targets, nodes]: upper bounds on the probability that a node's features are seen at the target
-    (`reach`; for the target itself, that they are not masked). Certified while p_top − p_rest > 2(1 − Π(1 − seen)) over the
-    k largest; −1 where p_top ≤ p_rest.
-
-    >>> intercepted_size(np.array([0.9]), np.array([0.1]), np.array([[0.1, 0.3, 0.2]]))
-    array([1])
-    """
-    top, rest, seen = np.atleast_1d(top), np.atleast_1d(rest), np.atleast_2d(seen)
-    worst = -np.sort(-seen, axis=1)
-    steps = np.arange(1, worst.shape[1] + 1)
-    met = 1 - np.cumprod(1 - worst, axis=1) + 4 * (steps + 1) * UNIT
-    safe = (top - np.minimum(rest, 1 - top))[:, None] * (1 - 4 * UNIT) > 2 * met
-    size = np.logical_and.accumulate(safe, axis=1).sum(axis=1)
-    return np.asarray(np.where(top > rest, size, -1), dtype=np.int64)

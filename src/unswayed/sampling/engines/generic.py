@@ -82,8 +82,8 @@ class GenericEngine(Checked):
         return self._in_batches(*self._place(group), flips, partial(self._answers, self.classifier))
 
     def _spans(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        largest = int(self.question.threat.entries.argmax())
-        widest = SPAN // SPARSE_SPAN if self.question.sparse else self._drawn(largest)
+        everyone = range(len(self.question.threat))
+        widest = SPAN // SPARSE_SPAN if self.question.sparse else max(map(self._drawn, everyone))
         step = max(4, SPAN // max(widest, 1) // 4 * 4)
         for low in range(start, stop, step):
             yield low, min(low + step, stop)

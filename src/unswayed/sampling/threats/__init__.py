@@ -3,7 +3,8 @@
 from unswayed.sampling.threats.base import RowView, Threat
 from unswayed.sampling.threats.bits import Bits
 from unswayed.sampling.threats.inject import Inject
+from unswayed.sampling.threats.intercept import Intercept
 from unswayed.sampling.threats.pairs import AllPairs, Pairs
 from unswayed.sampling.threats.row import Row
 
-__all__ = ["AllPairs", "Bits", "Inject", "Pairs", "Row", "RowView", "Threat"]
+__all__ = ["AllPairs", "Bits", "Inject", "Intercept", "Pairs", "Row", "RowView", "Threat"]

@@ -106,6 +106,10 @@ class Threat:
             )
         return noise
 
+    def asks(self, model: Any) -> Any:
+        """The model as it is asked about this threat's graphs."""
+        return model
+
     def attacked(self, target: int, entries: Tensor) -> Self:
         """The target at this position alone, once these entries of its structure vector have been changed."""
         other = copy.copy(self)

@@ -1,0 +1,118 @@
+"""Certificates against nodes that lie about their features: how many of them leave the smoothed label as it is."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from unswayed.certificates.polled import about_votes, certifiable
+from unswayed.certificates.protocol import check_change
+from unswayed.certificates.smoothed import Certificates
+from unswayed.errors import InputError
+from unswayed.theory.bounds import bound_votes
+from unswayed.theory.interception import lies
+from unswayed.theory.noise import Noise
+from unswayed.votes import Votes
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+class Interception(Protocol):
+    """What must be known of the threat: who it is, and how probably liars are noticed."""
+
+    def describe(self) -> dict[str, Any]:
+        """What the votes' provenance calls it."""
+
+    def noticed(self, noise: Noise) -> FloatArray:
+        """float[targets, k+1]: upper bounds on the probability that any of k liars is seen; the last is for all nodes."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Intercepted(Certificates):
+    """For each target a label and a size K: no features that K nodes may give themselves change the smoothed label.
+
+    `met[t, k]` bounds the probability that any of k liars is seen at target t.
+    """
+
+    met: FloatArray
+
+    kind = "intercepted"
+
+    def sizes(self, change: str = "any") -> IntArray:
+        """Lies count as changes of any kind, and as what is added; nothing can be deleted."""
+        return np.minimum(self.size, 0) if check_change(change) == "deletes" else self.size
+
+    def grid(self, adds: int, deletes: int) -> BoolArray:
+        """bool[targets, adds+1, deletes+1]: is the label proven against a liars? There is nothing to delete."""
+        if adds < 0 or deletes < 0:
+            raise InputError("The grid needs adds and deletes of 0 or more.")
+        cells = self.size[:, None, None] >= np.arange(adds + 1)[None, :, None]
+        return np.repeat(cells, deletes + 1, axis=2)
+
+    @property
+    def reach(self) -> str:
+        """One liar may be heard by every target."""
+        self._check_family()
+        return "anywhere"
+
+    @property
+    def ceiling(self) -> int | None:
+        """The largest size that unanimous votes could prove with these samples, noise and confidence."""
+        drawn = np.full(len(self), self.votes.samples.max(initial=1))
+        return int(self._unanimous(drawn).max(initial=0))
+
+    def _unanimous(self, drawn: IntArray) -> IntArray:
+        counts = np.zeros((len(self), self.votes.classes), np.int64)
+        counts[:, 0] = drawn
+        found = bound_votes(counts, drawn, self.level, self.bounds, rivals=self.rivals)
+        return lies(found.p_top, found.p_rest, self.met, self.about.entries)
+
+    def advice(self, position: int) -> dict[str, Any]:
+        """The ceiling of this target."""
+        reach, drawn = int(self._unanimous(self.votes.samples)[position]), int(self.votes.samples[position])
+        known = {"p_top": float(self.p_top[position]), "p_rest": float(self.p_rest[position])}
+        return {
+            **known,
+            "ceiling": reach,
+            "advice": f"The ceiling: {drawn:,} unanimous votes would prove K = {reach}.",
+        }
+
+
+def certify_intercepted(
+    votes: Votes,
+    threat: Interception,
+    *,
+    alpha: float = 0.001,
+    bounds: str = "strict",
+    family: bool = False,
+    rivals: str = "all",
+) -> Intercepted:
+    """How many nodes may lie about their features, with confidence 1 − `alpha`: for each target, or with `family` for all.
+
+    `threat` is the `Intercept` that was polled: it knows the paths around each target. The other words are those of `certify`.
+    """
+    certifiable(votes, bounds)
+    if votes.provenance.get("threat") != threat.describe():
+        raise InputError(
+            "These votes were polled against another threat; give the Intercept that they were polled with."
+        )
+    parts = max(votes.polled_together, 1) if family else 1
+    found = bound_votes(votes.counts, votes.samples, alpha, bounds, parts, rivals)
+    met = threat.noticed(votes.noise)
+    size = lies(found.p_top, found.p_rest, met, votes.entries)
+    return Intercepted(
+        label=np.where(size < 0, -1, found.label).astype(np.int64),
+        size=size,
+        about=about_votes(votes),
+        p_top=np.array(found.p_top, np.float64),
+        p_rest=np.array(found.p_rest, np.float64),
+        votes=votes,
+        alpha=float(alpha),
+        bounds=bounds,
+        family=bool(family),
+        rivals=rivals,
+        met=met,
+    )
