@@ -11,8 +11,10 @@ from torch import Tensor, nn
 
 from unswayed.errors import Unsupported
 from unswayed.sampling.classifier import Classifier, evaluating
-from unswayed.sampling.engines.attention import AttentionLayer
-from unswayed.sampling.engines.recognise import Steps, recognise
+from unswayed.sampling.engines.attention import Attention
+from unswayed.sampling.engines.matrices import Matrices
+from unswayed.sampling.engines.plan import Steps
+from unswayed.sampling.engines.recognise import recognise
 from unswayed.sampling.engines.row import Prepared, Replaced, row_plan
 from unswayed.sampling.engines.surroundings import Surroundings
 from unswayed.sampling.question import Question
@@ -51,7 +53,7 @@ class Scorers:
             raise Unsupported("The classifier is not a torch module on graphs.")
         if (view := threat.row_view()) is not None:
             plan = row_plan(model)
-            if any(isinstance(step.layer, AttentionLayer) and step.depth > 1 for step in plan.steps):
+            if any(isinstance(step.layer, Attention) and step.depth > 1 for step in plan.steps):
                 raise Unsupported("A second layer of attention has no row gradient.")
             graph = view.graph
             assert graph.x is not None
@@ -127,11 +129,8 @@ class DenseScorer:
         adjacency = adjacency.index_put((place, self.first, self.second), values)
         adjacency = adjacency.index_put((place, self.second, self.first), values)
         x = self.x.expand(len(vectors), *self.x.shape)
-        return self.plan.evaluate(x, lambda layer, h: layer.dense(h, adjacency, self.loops), _pool)
-
-
-def _pool(kind: str, h: Tensor) -> Tensor:
-    return h.amax(dim=1) if kind == "max" else h.sum(dim=1) if kind == "sum" else h.mean(dim=1)
+        around = Matrices(adjacency, self.loops)
+        return self.plan.evaluate(x, lambda layer, h: layer.over(h, around), around.pool, around.average)
 
 
 class AskingScorer:

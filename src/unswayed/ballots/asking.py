@@ -65,7 +65,11 @@ def check_reads_sources(model: Any) -> None:
             f'by="nodes" needs a model whose nodes read their incoming edges only, and this one is not known to be such: '
             f'{obstacle} Use by="edges", which takes any model.'
         ) from obstacle
-    if steps is None or any(step.kind == "pool" for step in steps):
+    if steps is not None and any(step.layer is not None and step.layer.reads_sent for step in steps):
+        raise UnsoundModel(
+            'by="nodes": a layer of this model reads how many edges leave a node; use by="edges".'
+        )
+    if steps is None or any(step.kind in ("pool", "whole") for step in steps):
         raise UnsoundModel(
             'by="nodes" needs a torch module for nodes without pooling over the graph; use by="edges", which takes any model.'
         )

@@ -45,7 +45,6 @@ ODD = {
     "transposing": (lambda h: h.t(), "not known to act on each node alone"),
     "branching": (lambda h: h if h.sum() > 0 else -h, "torch.fx cannot trace"),
     "concatenating nodes": (lambda h: torch.cat([h, h], dim=0), "along dimension 0"),
-    "graph norm": (gnn.GraphNorm(8), "GraphNorm|not known|trace"),
     "instance norm": (nn.InstanceNorm1d(8), "InstanceNorm1d"),
     "batch statistics": (nn.BatchNorm1d(8, track_running_stats=False), "BatchNorm1d"),
 }
@@ -59,11 +58,15 @@ def test_what_may_mix_nodes_is_refused(name: str) -> None:
 
 
 LAYERS = {
-    "unknown class": (lambda: gnn.TAGConv(6, 8), "first.*TAGConv"),
+    "unknown class": (lambda: gnn.FeaStConv(6, 8), "first.*FeaStConv"),
     "subclass": (lambda: Scaled(6, 8), "first.*Scaled"),
     "cached": (lambda: gnn.GCNConv(6, 8, cached=True), "cached"),
     "improved": (lambda: gnn.GCNConv(6, 8, improved=True), "improved"),
-    "max": (lambda: gnn.SAGEConv(6, 8, aggr="max"), "aggregates with MaxAggregation"),
+    "median": (lambda: gnn.SAGEConv(6, 8, aggr="median"), "aggregates with MedianAggregation"),
+    "largest degree": (
+        lambda: gnn.ChebConv(6, 8, 2, normalization=None),
+        "largest degree of the whole graph",
+    ),
     "edge features": (lambda: gnn.GATConv(6, 8, edge_dim=2), "edge features"),
     "other direction": (lambda: gnn.GCNConv(6, 8, flow="target_to_source"), "flow"),
 }

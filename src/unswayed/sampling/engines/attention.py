@@ -1,4 +1,4 @@
-"""GATConv and GATv2Conv in the arrangements of `layers`.
+"""Attention and gates: neighbours whose weight depends on both ends.
 
 Attention weights are exp(score - shift) for a shift that is the same for all nodes the softmax runs over, so numerator and
 denominator are sums of payloads as long as the scores of the target are fixed: in a first layer they are.
@@ -11,26 +11,61 @@ import torch.nn.functional as fn
 import torch_geometric.nn as gnn
 from torch import Tensor
 
-from unswayed.errors import Unsupported
-from unswayed.sampling.engines.layers import Layer, Payload, Sent
+from unswayed.sampling.engines.layers import Around, Layer, Payload, Sent
 from unswayed.sampling.engines.surroundings import Surroundings
 
-ATTENTION = (gnn.GATConv, gnn.GATv2Conv)
+
+class Gated(Layer):
+    """ResGatedGraphConv's sum: every feature of a neighbour counts by a sigmoid of both ends; each feature is a head."""
+
+    in_rows = False
+    normalised = False
+
+    def __init__(self, module: Any) -> None:
+        self.module = module
+
+    def send(self, h: Tensor) -> Sent:
+        """(values, sender key, receiver key), each [.., C, 1]."""
+        module = self.module
+        return module.lin_value(h)[..., None], module.lin_query(h)[..., None], module.lin_key(h)[..., None]
+
+    def score(self, sender: Tensor, receiver: Tensor) -> Tensor:
+        """[.., C]: the logarithm of the weight."""
+        return fn.logsigmoid((sender + receiver).squeeze(-1))
+
+    def loop(self, loops: Tensor) -> Tensor:
+        """1 where the node itself is one of its neighbours."""
+        return loops
+
+    def over(self, h: Tensor, around: Around) -> Tensor:
+        """The gated sum over neighbours."""
+        return around.attend(self, self.send(h)).squeeze(-1)
 
 
-class AttentionLayer(Layer):
-    """Attention over the attached nodes and, if the layer adds one, a self-loop.
+class Attention(Layer):
+    """GATConv, GATv2Conv and TransformerConv (without its root): a softmax over the attached nodes and, if the layer adds
+    one, a self-loop.
 
     A node sends values [.., H, C], its key as sender and as receiver [.., H, K], and what the residual adds.
     """
 
+    normalised = True
+
+    def __init__(self, module: Any) -> None:
+        self.module, self.kind = module, type(module)
+
     def send(self, h: Tensor) -> Sent:
         """(values, sender key, receiver key, residual and bias)."""
         module, shape = self.module, (*h.shape[:-1], self.module.heads, self.module.out_channels)
+        if self.kind is gnn.TransformerConv:
+            parts = (
+                linear(h).reshape(shape) for linear in (module.lin_value, module.lin_key, module.lin_query)
+            )
+            return *parts, h.new_zeros(1).expand(*h.shape[:-1], 1)
         width = module.out_channels * (module.heads if module.concat else 1)
         extra = h.new_zeros(width) if module.bias is None else module.bias
         extra = extra.expand(*h.shape[:-1], width) if module.res is None else extra + module.res(h)
-        if type(module) is gnn.GATConv:
+        if self.kind is gnn.GATConv:
             values = module.lin(h).reshape(shape)
             sender = (values * module.att_src).sum(-1, keepdim=True)
             return values, sender, (values * module.att_dst).sum(-1, keepdim=True), extra
@@ -40,30 +75,40 @@ class AttentionLayer(Layer):
 
     def score(self, sender: Tensor, receiver: Tensor) -> Tensor:
         """[.., H]: the attention score before the softmax."""
+        if self.kind is gnn.TransformerConv:
+            dot: Tensor = (sender * receiver).sum(-1) / self.module.out_channels**0.5
+            return dot
         active = fn.leaky_relu(sender + receiver, self.module.negative_slope)
-        return active.squeeze(-1) if type(self.module) is gnn.GATConv else (active * self.module.att).sum(-1)
+        return active.squeeze(-1) if self.kind is gnn.GATConv else (active * self.module.att).sum(-1)
 
     def spread(self, sent: Sent) -> float:
         """How far apart two scores of one receiver can be at most."""
-        reach = (sent[1].amax(0) - sent[1].amin(0)).detach() * max(1.0, abs(self.module.negative_slope))
-        return float(
-            reach.max()
-            if type(self.module) is gnn.GATConv
-            else (reach * self.module.att.detach().abs()).sum(-1).max()
-        )
+        reach = (sent[1].amax(0) - sent[1].amin(0)).detach()
+        if self.kind is gnn.TransformerConv:
+            reach = (reach * sent[2].detach().abs().amax(0)).sum(-1) / self.module.out_channels**0.5
+            return float(reach.max())
+        reach = reach * max(1.0, abs(self.module.negative_slope))
+        if self.kind is gnn.GATConv:
+            return float(reach.max())
+        return float((reach * self.module.att.detach().abs()).sum(-1).max())
 
     @property
     def splits(self) -> bool:
         """Whether exp(score) is e^a e^b or e^(ca) e^(cb) by the sign of a + b, and always the larger of both."""
-        return type(self.module) is gnn.GATConv and 0 <= self.module.negative_slope <= 1
+        return self.kind is gnn.GATConv and 0 <= self.module.negative_slope <= 1
 
     def loop(self, loops: Tensor) -> Tensor:
         """1 where the softmax includes the node itself."""
-        return torch.ones_like(loops) if self.module.add_self_loops else loops
+        return torch.ones_like(loops) if getattr(self.module, "add_self_loops", False) else loops
 
     def finish(self, mixed: Tensor, extra: Tensor) -> Tensor:
         """Joins the heads [.., H, C] and adds residual and bias."""
         return (mixed.flatten(-2) if self.module.concat else mixed.mean(-2)) + extra
+
+    def over(self, h: Tensor, around: Around) -> Tensor:
+        """One softmax over neighbours."""
+        *sent, extra = self.send(h)
+        return self.finish(around.attend(self, tuple(sent)), around.own(extra))
 
     def clean(self, around: Surroundings, sent: Sent) -> Sent:
         """For every node: largest score, and denominator and numerator relative to it, over its clean neighbours."""
@@ -112,8 +157,8 @@ class AttentionLayer(Layer):
         assert shift is not None
         values, sender, receiver, extra = sent
         weight = (self.score(sender, receiver) - shift).exp() * self.loop(around.loops)[nodes, None]
-        if (
-            not self.module.add_self_loops
+        if not getattr(
+            self.module, "add_self_loops", False
         ):  # what rounding left of a row that lost all its entries is no weight
             sums = sums * (count > 0)[..., None]
         sums = sums.reshape(*sums.shape[:-1], self.module.heads, -1)
@@ -140,19 +185,3 @@ class AttentionLayer(Layer):
         else:
             numerator = torch.einsum("bvh,bvhc->bhc", weight, values_near)
         return self.mix(numerator, weight.sum(1), (own - shift).exp() * loop, values, extra)
-
-    def dense(self, h: Tensor, adjacency: Tensor, loops: Tensor) -> Tensor:
-        """A masked softmax over each row of the adjacency matrices."""
-        values, sender, receiver, extra = (t.expand(len(adjacency), *t.shape[1:]) for t in self.send(h))
-        score = self.score(sender[:, None], receiver[:, :, None])
-        mask = adjacency + torch.diag_embed(self.loop(loops))
-        weight = score.masked_fill(mask[..., None] == 0, torch.finfo(score.dtype).min).softmax(dim=2)
-        weight = weight * mask[..., None]  # a node without neighbours receives nothing
-        return self.finish(torch.einsum("bijh,bjhc->bihc", weight, values), extra)
-
-
-def attention_layer(module: Any, name: str) -> AttentionLayer:
-    """The arrangements of a GATConv or GATv2Conv with settings that are all understood."""
-    if module.edge_dim is not None or not isinstance(module.in_channels, int):
-        raise Unsupported(f"The layer '{name}' uses edge features or is bipartite.")
-    return AttentionLayer(module)

@@ -11,9 +11,10 @@ from unswayed.sampling.classifier import Classifier
 from unswayed.sampling.engines import philox_triton
 from unswayed.sampling.engines.cores import cores, full_precision
 from unswayed.sampling.engines.counting import Counting
-from unswayed.sampling.engines.frozen import diagonal, frozen
-from unswayed.sampling.engines.layers import Layer
-from unswayed.sampling.engines.recognise import Steps, recognise
+from unswayed.sampling.engines.matrices import Matrices
+from unswayed.sampling.engines.plan import Steps
+from unswayed.sampling.engines.recognise import recognise
+from unswayed.sampling.engines.rewriting import diagonal, frozen
 from unswayed.sampling.engines.room import room, within_memory
 from unswayed.sampling.inputs import Graph, pair_entries
 from unswayed.sampling.question import Question
@@ -35,7 +36,7 @@ def graph_plan(model: nn.Module) -> Steps:
     pooled: list[bool] = []
     for step in plan.steps:
         inputs = {pooled[i] for i in step.inputs}
-        if len(inputs) > 1 or (step.kind in ("conv", "pool") and True in inputs):
+        if len(inputs) > 1 or (step.kind in ("conv", "pool", "whole") and True in inputs):
             raise Unsupported(f"The step '{step.name}' mixes states of nodes and of whole graphs.")
         pooled.append(step.kind == "pool" or True in inputs)
     if not pooled[-1]:
@@ -185,6 +186,7 @@ class Noisy:
         looped, own = graph.loops.to(device), diagonal(plan)
         self.loops = torch.zeros((1, n), dtype=kind, device=device)
         self.loops[0, looped] = 1
+        self.looped = bool(len(looped))
         self.places = places
         self.ends = [0.0] if own is None else [own, own + 1]  # values after the last entry
         if own is not None and len(looped):
@@ -202,16 +204,8 @@ class Noisy:
 
     def logits(self, flips: tuple[Tensor, Tensor]) -> Tensor:
         """[S, C] of the graphs with these entries flipped."""
-        adjacency = self.adjacency(flips)
-
-        def conv(layer: Layer, h: Tensor) -> Tensor:
-            return layer.dense(h, adjacency, self.loops)
-
-        out = self.plan.evaluate(self.x[None], conv, _pool)
-        return out.expand(len(adjacency), out.shape[-1])
-
-
-def _pool(kind: str, h: Tensor) -> Tensor:
-    if kind == "max":
-        return h.amax(-2)
-    return h.sum(-2) if kind == "sum" else h.mean(-2)
+        around = Matrices(self.adjacency(flips), self.loops, self.looped)
+        out = self.plan.evaluate(
+            self.x[None], lambda layer, h: layer.over(h, around), around.pool, around.average
+        )
+        return out.expand(len(around.adjacency), out.shape[-1])

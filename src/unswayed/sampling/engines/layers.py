@@ -1,25 +1,49 @@
-"""What each known message-passing layer computes, in three arrangements that all give the module's own numbers.
+"""Message passing proper: what a node gets from its neighbours, once linear maps and networks are steps of their own.
 
-For a target u whose row is replaced (the Row threat):
-  send   what each node's own state amounts to (row-wise: messages, root terms, attention keys);
+Every layer is written down once for graphs in any arrangement (`over`: dense matrices, rows of one target, touched
+surroundings). Two-layer models under the Row threat have sums that serve all samples at once; for these a layer also says
   near   the state of every node v given that v is attached to u, [B, n, F]: one value a pair (u, v) unless the layer is
          `coupled`, that is unless a neighbour's state depends on which other nodes are attached;
   payload and own   the state of u itself, from a sum of payloads over the attached nodes.
-For small graphs with every pair noisy: `dense`, from a batch of adjacency matrices.
-
-`layer_for` trusts exact classes and settings only; anything else raises Unsupported.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import torch
-import torch.nn.functional as fn
-import torch_geometric.nn as gnn
-from torch import Tensor, nn
+from torch import Tensor
 
-from unswayed.errors import Unsupported
 from unswayed.sampling.engines.surroundings import Surroundings
+
+
+class Around(Protocol):
+    """Noisy graphs in one arrangement: senders have states, and receivers (the same nodes, or some of them) get new ones.
+
+    Numbers about nodes have the leading dimensions of states and a last one of size 1.
+    """
+
+    loops: Tensor  # 1 where a sender has a self-loop, which no noise touches
+    looped: bool  # whether there is any
+
+    @property
+    def degree(self) -> Tensor:
+        """Of the senders, self-loops apart."""
+        ...
+
+    def total(self, z: Tensor) -> Tensor:
+        """The sum of the senders' z over each receiver's neighbours."""
+        ...
+
+    def largest(self, z: Tensor) -> Tensor:
+        """The largest z of each receiver's neighbours and self-loop; 0 where it has none."""
+        ...
+
+    def own(self, z: Tensor) -> Tensor:
+        """What the receivers themselves have as senders."""
+        ...
+
+    def attend(self, layer: Any, sent: tuple[Tensor, ...]) -> Tensor:
+        """[.., H, C]: the senders' values, weighed by `layer` for each receiver."""
+        ...
 
 
 class Payload(NamedTuple):
@@ -38,25 +62,24 @@ Sent = tuple[Tensor, ...]
 
 
 class Layer:
-    """One message-passing layer.
-
-    `network`, where there is one, is a row-wise plan: the layer is that network applied to the sum over neighbours and
-    `loop` times the node itself.
-    """
+    """One round of message passing."""
 
     coupled = False
-    network: Any = None
+    in_rows = True  # whether sums for two layers of the Row threat are known
+    reads_sent = False  # whether degrees are those of leaving edges, where directions differ
+    linear = False  # whether the state is a linear map of the senders' states, the same for all features
 
-    def __init__(self, module: Any) -> None:
-        self.module = module
+    def over(self, h: Tensor, around: Around) -> Tensor:
+        """The receivers' new states, from the senders' states h."""
+        raise NotImplementedError
 
     def send(self, h: Tensor) -> Sent:
         """All the layer needs of each node's state, computed from that state alone; the message comes first."""
-        raise NotImplementedError
+        return (h,)
 
     def clean(self, around: Surroundings, sent: Sent) -> Sent:
         """What `near` needs of the clean graph, whatever the target."""
-        raise NotImplementedError
+        return ()
 
     def near(
         self, around: Surroundings, sent: Sent, clean: Sent, nodes: Tensor, rows: Tensor | None
@@ -80,58 +103,36 @@ class Layer:
         """The new state of the targets, from the sum over the `count` attached nodes and what the targets send."""
         raise NotImplementedError
 
-    def dense(self, h: Tensor, adjacency: Tensor, loops: Tensor) -> Tensor:
-        """[B, N, F] from states [B, N, F], symmetric adjacency [B, N, N] without loops, and loops [B or 1, N]."""
-        raise NotImplementedError
 
+class Sums(Layer):
+    """The sum or mean over neighbours, the node's own self-loop and `loop` times the node itself."""
 
-class SumLayer(Layer):
-    """Sums or means of linear messages: SimpleConv, SAGEConv, GraphConv, GINConv, GCNConv(normalize=False).
+    linear = True
 
-    The new state is finish(sum or mean of lift(h) + root(h)), where a self-loop of weight `loop` counts as a neighbour.
-    """
-
-    def __init__(
-        self,
-        module: Any,
-        lift: Callable[[Tensor], Tensor],
-        root: Callable[[Tensor], Tensor | None] = lambda h: None,
-        finish: Callable[[Tensor], Tensor] = lambda total: total,
-        mean: bool = False,
-        loop: Callable[[], Tensor | float] = lambda: 0.0,
-        bias: Callable[[], Tensor | None] = lambda: None,
-    ) -> None:
-        super().__init__(module)
-        self.lift, self.root, self.finish, self.mean, self._loop, self.bias = (
-            lift,
-            root,
-            finish,
-            mean,
-            loop,
-            bias,
-        )
+    def __init__(self, mean: bool = False, loop: Any = 0.0) -> None:
+        self.mean, self._loop = mean, loop
 
     @property
-    def loop(self) -> Tensor | float:
-        """The weight of the self-loop that the layer adds."""
-        return self._loop()
+    def loop(self) -> Any:
+        """The weight of the node itself; read anew each time where it is trained."""
+        return self._loop() if callable(self._loop) else self._loop
 
-    def send(self, h: Tensor) -> Sent:
-        """The message and, where the layer has one, the root term."""
-        root = self.root(h)
-        return (self.lift(h),) if root is None else (self.lift(h), root)
-
-    def _join(self, total: Tensor, sent: Sent) -> Tensor:
-        return _plus(total if len(sent) == 1 else total + sent[1], self.bias())
+    def over(self, h: Tensor, around: Around) -> Tensor:
+        """One sum over neighbours."""
+        total, weight = around.total(h), around.own(around.loops) + self.loop
+        if around.looped or self._loop != 0.0:
+            total = total + weight * around.own(h)
+        return total / (around.own(around.degree) + weight).clamp_min(1) if self.mean else total
 
     def clean(self, around: Surroundings, sent: Sent) -> Sent:
         """The aggregate of each node that gains the target (without its message), its scale, and of one that has it."""
         weight = around.loops + self.loop
         total = around.spread(sent[0]) + weight[:, None] * sent[0]
-        count = around.degree + weight
-        scale = (1 / (count + 1) if self.mean else torch.ones_like(count))[:, None]
-        kept = (1 / count.clamp_min(1) if self.mean else torch.ones_like(count))[:, None]
-        return self._join(scale * total, sent), scale, self._join(kept * total, sent)
+        if not self.mean:
+            return total, torch.ones_like(total[:, :1]), total
+        count = (around.degree + weight)[:, None]
+        scale, kept = 1 / (count + 1), 1 / count.clamp_min(1)
+        return scale * total, scale, kept * total
 
     def near(
         self, around: Surroundings, sent: Sent, clean: Sent, nodes: Tensor, rows: Tensor | None
@@ -140,7 +141,7 @@ class SumLayer(Layer):
         gained, scale, kept = clean
         total = torch.addcmul(gained, sent[0][nodes][:, None], scale)
         targets, neighbours = around.edges_of(nodes)
-        return self.finish(total.index_put_((targets, neighbours), kept[neighbours]))
+        return total.index_put_((targets, neighbours), kept[neighbours])
 
     def payload(self, around: Surroundings, sent: Sent, nodes: Tensor) -> Payload:
         """The message itself."""
@@ -155,47 +156,42 @@ class SumLayer(Layer):
         nodes: Tensor,
         shift: Tensor | None,
     ) -> Tensor:
-        """The sum or mean over attached nodes and loops, and what the layer does with it."""
+        """The sum or mean over attached nodes and loops."""
         weight = (around.loops[nodes] + self.loop)[:, None]
-        total = sums + weight * sent[0]
-        if self.mean:
-            total = total / (count[..., None] + weight).clamp_min(1)
-        return self.finish(self._join(total, sent))
-
-    def dense(self, h: Tensor, adjacency: Tensor, loops: Tensor) -> Tensor:
-        """One batched product."""
-        sent = self.send(h)
-        weight = (loops + self.loop)[..., None]
-        if not self.mean and len(sent) == 1:
-            bias = self.bias()
-            start = weight * sent[0] if bias is None else torch.addcmul(bias, weight, sent[0])
-            return self.finish(_gather(adjacency, sent[0], start))
-        total = _gather(adjacency, sent[0], weight * sent[0])
-        if self.mean:
-            total = total / (adjacency.sum(-1, keepdim=True) + weight).clamp_min(1)
-        return self.finish(self._join(total, sent))
+        total: Tensor = sums + weight * sent[0]
+        return total / (count[..., None] + weight).clamp_min(1) if self.mean else total
 
 
-class SymmetricGCN(Layer):
-    """GCNConv with symmetric normalisation: coupled, because an attached node's degree scales what it sends on."""
+class Symmetric(Layer):
+    """Sums scaled by 1/sqrt(degree) at both ends: coupled, because an attached node's degree scales what it sends on.
+
+    Self-loops count in the degree: one for every node with `loops="all"`, those that are there with "given", none with
+    "none".
+    """
 
     coupled = True
+    linear = True
+
+    def __init__(self, loops: str = "all") -> None:
+        self.loops = loops
+        self.reads_sent = loops == "none"  # torch_geometric's Laplacian counts them
 
     def loop(self, loops: Tensor) -> Tensor:
         """The weight of each self-loop: an existing one is kept, a missing one may be added."""
-        return torch.ones_like(loops) if self.module.add_self_loops else loops
+        if self.loops == "given":
+            return loops
+        return torch.ones_like(loops) if self.loops == "all" else torch.zeros_like(loops)
 
-    def finish(self, total: Tensor) -> Tensor:
-        """Adds the bias."""
-        return total if self.module.bias is None else total + self.module.bias
+    def root(self, around: Around) -> Tensor:
+        """The senders' 1/sqrt(degree)."""
+        return inverse_root(around.degree + self.loop(around.loops))
 
-    def send(self, h: Tensor) -> Sent:
-        """The linear message."""
-        return (self.module.lin(h),)
-
-    def clean(self, around: Surroundings, sent: Sent) -> Sent:
-        """Nothing: the rows decide all degrees."""
-        return ()
+    def over(self, h: Tensor, around: Around) -> Tensor:
+        """One sum over neighbours between two scalings."""
+        root = self.root(around)
+        z = root * h
+        loop, total = around.own(self.loop(around.loops)), around.total(z)
+        return around.own(root) * (total if self.loops == "none" else total + loop * around.own(z))
 
     def near(
         self, around: Surroundings, sent: Sent, clean: Sent, nodes: Tensor, rows: Tensor | None
@@ -212,7 +208,7 @@ class SymmetricGCN(Layer):
         root = inverse_root(rows.sum(1) + loop[nodes]).to(z.dtype)
         arrived = around.spread(scale.T[..., None] * z[:, None]).transpose(0, 1)
         total = arrived + (loop * kappa)[..., None] * z + (root[:, None] * z[nodes])[:, None]
-        return self.finish(kappa[..., None] * total)
+        return kappa[..., None] * total
 
     def payload(self, around: Surroundings, sent: Sent, nodes: Tensor) -> Payload:
         """The message scaled by the sender's degree, which counts the target once."""
@@ -233,152 +229,19 @@ class SymmetricGCN(Layer):
         """The sum scaled by the target's noisy degree."""
         loop = self.loop(around.loops)[nodes]
         root = inverse_root(count + loop)[..., None]
-        return self.finish(root * (sums + loop[:, None] * root * sent[0]))
-
-    def dense(self, h: Tensor, adjacency: Tensor, loops: Tensor) -> Tensor:
-        """One batched product between two scalings."""
-        z, loop = self.module.lin(h), self.loop(loops)
-        root = inverse_root(adjacency.sum(-1) + loop)[..., None]
-        return self.finish(root * _gather(adjacency, root * z, loop[..., None] * root * z))
+        return root * (sums + loop[:, None] * root * sent[0])
 
 
-def _gather(adjacency: Tensor, z: Tensor, start: Tensor) -> Tensor:
-    """start + adjacency @ z, [B, N, M]; states [1, N, M] that are the same in all samples need one product only."""
-    return start + adjacency @ z[0] if len(z) == 1 else torch.baddbmm(start, adjacency, z)
+class Largest(Layer):
+    """The largest of the neighbours' states, feature by feature; 0 where there is none."""
+
+    in_rows = False
+
+    def over(self, h: Tensor, around: Around) -> Tensor:
+        """One comparison over neighbours."""
+        return around.largest(h)
 
 
 def inverse_root(degree: Tensor) -> Tensor:
     """1/sqrt(degree), and 0 for a node without any edge, as gcn_norm has it."""
     return torch.where(degree > 0, degree.clamp_min(1e-30).rsqrt(), 0.0)
-
-
-def _plain(module: gnn.MessagePassing, name: str, aggregators: dict[type, str]) -> str:
-    """The aggregation of a layer whose inherited settings are all the usual ones."""
-    hooks = [
-        h
-        for k, h in vars(module).items()
-        if k.endswith("_hooks") and k.startswith("_") and "state_dict" not in k
-    ]
-    if any(len(h) for h in hooks if h is not None):
-        raise Unsupported(f"The layer '{name}' has hooks.")
-    if module.flow != "source_to_target" or getattr(module, "decomposed_layers", 1) != 1 or module.explain:
-        raise Unsupported(f"The layer '{name}' has an unusual flow, decomposition or explanation mode.")
-    kind = aggregators.get(type(module.aggr_module))
-    if kind is None:
-        raise Unsupported(
-            f"The layer '{name}' aggregates with {module.aggr_module}, which no fast engine knows."
-        )
-    return kind
-
-
-SUM, MEAN = gnn.SumAggregation, gnn.MeanAggregation
-
-
-def _plus(value: Tensor, bias: Tensor | None) -> Tensor:
-    return value if bias is None else value + bias
-
-
-def _simple(module: gnn.SimpleConv, name: str, trace: Any) -> Layer:
-    mean = _plain(module, name, {SUM: "sum", MEAN: "mean"}) == "mean"
-    if module.combine_root not in (None, "self_loop", "sum"):
-        raise Unsupported(
-            f"The layer '{name}' has combine_root={module.combine_root!r}, which no fast engine knows."
-        )
-    if module.combine_root == "sum":
-        return SumLayer(module, lambda h: h, root=lambda h: h, mean=mean)
-    layer = SumLayer(module, lambda h: h, mean=mean, loop=lambda: float(module.combine_root == "self_loop"))
-    layer.network = None if mean else trace(nn.Identity(), name)
-    return layer
-
-
-def _gcn(module: gnn.GCNConv, name: str, trace: Any) -> Layer:
-    _plain(module, name, {SUM: "sum"})
-    if module.cached:
-        raise Unsupported(f"The layer '{name}' is cached, so it ignores the noise.")
-    if module.improved:  # releases of torch_geometric differ in what it does to a graph without edge weights
-        raise Unsupported(f"The layer '{name}' has improved=True, which no fast engine knows.")
-    if module.normalize:
-        return SymmetricGCN(module)
-    return SumLayer(module, module.lin, finish=lambda total: _plus(total, module.bias))
-
-
-def _sage(module: gnn.SAGEConv, name: str, trace: Any) -> Layer:
-    kind = _plain(module, name, {SUM: "sum", MEAN: "mean"})
-    _refuse_bipartite(module, name)
-
-    def lift(h: Tensor) -> Tensor:
-        return fn.linear(module.lin(h).relu() if module.project else h, module.lin_l.weight)
-
-    def root(h: Tensor) -> Tensor | None:
-        bias: Tensor | None = module.lin_l.bias
-        return _plus(module.lin_r(h), bias) if module.root_weight else None
-
-    def finish(total: Tensor) -> Tensor:
-        out = total if module.root_weight else _plus(total, module.lin_l.bias)
-        return fn.normalize(out, p=2.0, dim=-1) if module.normalize else out
-
-    return SumLayer(module, lift, root, finish, kind == "mean")
-
-
-def _graph(module: gnn.GraphConv, name: str, trace: Any) -> Layer:
-    kind = _plain(module, name, {SUM: "sum", MEAN: "mean"})
-    _refuse_bipartite(module, name)
-    relation = module.lin_rel
-    return SumLayer(
-        module,
-        lambda h: fn.linear(h, relation.weight),
-        root=lambda h: _plus(module.lin_root(h), relation.bias),
-        mean=kind == "mean",
-    )
-
-
-def _gin(module: gnn.GINConv, name: str, trace: Any) -> Layer:
-    _plain(module, name, {SUM: "sum"})
-    plan: Any = trace(module.nn, f"{name}.nn")
-    first: Any = plan.first_linear
-    if first is None:
-        layer = SumLayer(
-            module, lambda h: h, finish=lambda t: plan.evaluate(t, _no, _no), loop=lambda: 1 + module.eps
-        )
-    else:
-        inner = plan.after(1)  # a linear map commutes with sums, and its output is narrower than the features
-        layer = SumLayer(
-            module,
-            lambda h: fn.linear(h, first.weight),
-            finish=lambda total: inner.evaluate(total, _no, _no),
-            loop=lambda: 1 + module.eps,
-            bias=lambda: first.bias,
-        )
-    layer.network = plan
-    return layer
-
-
-def _refuse_bipartite(module: Any, name: str) -> None:
-    if not isinstance(module.in_channels, int):
-        raise Unsupported(f"The layer '{name}' is bipartite.")
-
-
-def _no(*_: Any) -> Tensor:
-    raise AssertionError("a row-wise plan has no message passing")
-
-
-def layer_for(module: gnn.MessagePassing, name: str, trace: Any) -> Layer:
-    """The row and dense forms of a layer whose class and settings are known exactly."""
-    from unswayed.sampling.engines.attention import ATTENTION, attention_layer
-
-    makers: dict[type, Any] = {
-        gnn.SimpleConv: _simple,
-        gnn.GCNConv: _gcn,
-        gnn.SAGEConv: _sage,
-        gnn.GraphConv: _graph,
-        gnn.GINConv: _gin,
-    }
-    if type(module) in ATTENTION:
-        _plain(module, name, {SUM: "sum"})
-        return attention_layer(module, name)
-    if type(module) not in makers:
-        raise Unsupported(
-            f"The layer '{name}' ({type(module).__name__}) is not one that a fast engine knows."
-        )
-    layer: Layer = makers[type(module)](module, name, trace)
-    return layer

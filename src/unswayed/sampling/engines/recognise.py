@@ -1,16 +1,12 @@
-"""A module's forward as a list of steps whose meaning is known exactly, or `Unsupported` naming the first obstacle.
+"""A module's forward as a plan, or `Unsupported` naming the first obstacle.
 
 torch.fx traces the module with message-passing layers as leaves. Every other step must act on each node alone
-(`rowwise`), so the states of the nodes may be computed in any arrangement; a step of depth k sees k hops of structure.
+(`rowwise`), so the states of the nodes may be computed in any arrangement, or be one that reads whole graphs and is known.
 """
 
 import inspect
 import operator
-import types
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import torch
@@ -19,138 +15,11 @@ import torch_geometric.nn as gnn
 from torch import Tensor, fx, nn
 
 from unswayed.errors import Unsupported
-from unswayed.sampling.engines import rowwise
+from unswayed.sampling.engines import known, rowwise, wholes
 from unswayed.sampling.engines.altered import alteration
-from unswayed.sampling.engines.layers import Layer, layer_for
-
-POOLS: dict[Any, str] = {
-    gnn.global_add_pool: "sum",
-    gnn.global_mean_pool: "mean",
-    gnn.global_max_pool: "max",
-}
-
-
-@dataclass(frozen=True)
-class Step:
-    """One operation on node states: kind 'input', 'rowwise', 'conv' or 'pool', and the steps whose results it takes."""
-
-    name: str
-    kind: str
-    inputs: tuple[int, ...] = ()
-    run: Callable[..., Tensor] | None = None
-    layer: Layer | None = None
-    pool: str = ""
-    depth: int = 0
-
-
-@dataclass(frozen=True)
-class Steps:
-    """What a module computes, step by step; `steps[-1]` is its output."""
-
-    steps: tuple[Step, ...]
-    last_use: tuple[int, ...] = field(default=())
-
-    @property
-    def depth(self) -> int:
-        """How many hops of structure the output sees."""
-        return self.steps[-1].depth
-
-    @property
-    def convs(self) -> list[int]:
-        """The positions of the message-passing steps."""
-        return [i for i, step in enumerate(self.steps) if step.kind == "conv"]
-
-    @property
-    def first_linear(self) -> Any:
-        """The linear layer that takes the input, if nothing else does."""
-        first = self.steps[1].run if len(self.steps) > 1 and self.last_use[0] == 1 else None
-        return first if isinstance(first, (*rowwise.LINEARS, rowwise.NormedLinear)) else None
-
-    def after(self, place: int) -> "Steps":
-        """The rest of the plan, taking as its input what the step at `place` computes."""
-        rest = [replace(s, inputs=tuple(i - place for i in s.inputs)) for s in self.steps[place + 1 :]]
-        return Steps((Step("input", "input"), *rest), tuple(i - place for i in self.last_use[place:]))
-
-    def evaluate(
-        self, x: Tensor, conv: Callable[[Layer, Tensor], Tensor], pool: Callable[[str, Tensor], Tensor]
-    ) -> Tensor:
-        """The output where `conv` and `pool` say what message passing and readout mean for this arrangement."""
-        values: dict[int, Tensor] = {}
-        for i, step in enumerate(self.steps):
-            inputs = [values[j] for j in step.inputs]
-            if step.layer is not None:
-                values[i] = conv(step.layer, inputs[0])
-            elif step.kind == "pool":
-                values[i] = pool(step.pool, inputs[0])
-            else:
-                values[i] = step.run(*inputs) if step.run else x
-            for j in step.inputs:
-                if self.last_use[j] == i:
-                    values.pop(j, None)
-        return values[len(self.steps) - 1]
-
-
-class _Tracer(fx.Tracer):
-    """Stops at message passing and at every module whose meaning `rowwise` knows."""
-
-    def __init__(self) -> None:
-        super().__init__(autowrap_functions=tuple(POOLS))
-        self._autowrap_search += [gnn, gnn.pool]
-
-    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
-        """Whether the module is one step of the plan."""
-        if isinstance(m, gnn.MessagePassing) or rowwise.known_module(m):
-            return True
-        return m.__module__.startswith("torch.nn") and not isinstance(m, nn.Sequential)
-
-
-def _fixed_arguments(forward: Callable[..., Any]) -> dict[str, Any]:
-    """The arguments of forward beyond the graph, at their defaults."""
-    try:
-        parameters = list(inspect.signature(forward).parameters.values())
-    except (TypeError, ValueError) as error:  # compiled by torch.jit
-        raise Unsupported("The signature of forward cannot be read.") from error
-    required = [p.name for p in parameters if p.default is inspect.Parameter.empty]
-    graph = set(required if len(required) == 1 else [p.name for p in parameters[:2]]) | {"batch"}
-    strange = [p.name for p in parameters if p.name in required and p.name not in graph]
-    if strange or any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
-        raise Unsupported(
-            f"forward takes the argument {(strange or ['*args'])[0]!r}, which no engine can fill in."
-        )
-    return {p.name: p.default for p in parameters if p.name not in graph}
-
-
-def _trace(module: nn.Module, fixed: dict[str, Any]) -> fx.Graph:
-    try:
-        with _readouts_recorded(module):
-            return _Tracer().trace(module, concrete_args=fixed)
-    except Unsupported:
-        raise
-    except Exception as error:  # fx raises whatever the module's own code raises when it meets a proxy
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise Unsupported(f"torch.fx cannot trace {type(module).__name__}: {reason}") from error
-
-
-@contextmanager
-def _readouts_recorded(module: nn.Module) -> Iterator[None]:
-    """While it lasts, readout functions that are attributes of a module are recorded; fx sees those in globals only."""
-    held = [(m, k, f) for m in module.modules() for k, f in vars(m).items() if _is_pool_function(f)]
-    try:
-        for owner, name, function in held:
-            object.__setattr__(owner, name, partial(_record, function))
-        yield
-    finally:
-        for owner, name, function in held:
-            object.__setattr__(owner, name, function)
-
-
-def _is_pool_function(value: Any) -> bool:
-    return isinstance(value, types.FunctionType) and value in POOLS
-
-
-def _record(function: Callable[..., Tensor], *args: Any, **kwargs: Any) -> Any:
-    proxy = next(a for a in args if isinstance(a, fx.Proxy))
-    return proxy.tracer.create_proxy("call_function", function, args, kwargs)
+from unswayed.sampling.engines.plan import Builder, Steps
+from unswayed.sampling.engines.rewriting import folded
+from unswayed.sampling.engines.tracing import POOLS, fixed_arguments, trace
 
 
 class _Reader:
@@ -161,7 +30,7 @@ class _Reader:
         names = inspect.signature(root.forward).parameters
         self.free = {name for name in names if name not in fixed}  # fx renames the fixed ones
         self.modules = dict(root.named_modules(remove_duplicate=False))
-        self.steps: list[Step] = []
+        self.build = Builder()
         self.place: dict[fx.Node, int] = {}
         self.symbol: dict[Any, str] = {}  # 'data', 'edges', 'batch', 'fixed'
         self.constant: dict[fx.Node, Tensor] = {}
@@ -179,7 +48,7 @@ class _Reader:
                 self._output(node.args[0])
             else:
                 self._operation(node)
-        return _plan(self.steps)
+        return folded(self.build.steps)
 
     def _placeholder(self, node: fx.Node, first: bool, only_data: bool) -> None:
         if only_data:
@@ -196,20 +65,15 @@ class _Reader:
     def _output(self, value: Any) -> None:
         if not isinstance(value, fx.Node) or value not in self.place:
             raise Unsupported("The module's output is not one tensor computed from the nodes' features.")
-        if self.place[value] != len(self.steps) - 1:
-            self.steps.append(
-                Step("output", "rowwise", (self.place[value],), lambda x: x, depth=self._depth(value))
-            )
-
-    def _depth(self, node: fx.Node) -> int:
-        return self.steps[self.place[node]].depth
+        if self.place[value] != len(self.build.steps) - 1:
+            self.build.name = "output"
+            self.build.rowwise(lambda x: x, self.place[value])
 
     def _add(self, node: fx.Node, kind: str, inputs: Sequence[fx.Node] = (), **more: Any) -> None:
-        depth = max((self._depth(i) for i in inputs), default=0) + (kind == "conv")
-        self.place[node] = len(self.steps)
-        self.steps.append(Step(node.name, kind, tuple(self.place[i] for i in inputs), depth=depth, **more))
+        self.place[node] = self.build.add(kind, *(self.place[i] for i in inputs), **more)
 
     def _operation(self, node: fx.Node) -> None:
+        self.build.name = node.name
         if node.all_input_nodes and all(self.symbol.get(i) == "fixed" for i in node.all_input_nodes):
             self.symbol[node] = "fixed"  # fx asserts that arguments left at their defaults are not given
         elif node.op == "get_attr":
@@ -250,26 +114,39 @@ class _Reader:
         name = str(node.target)
         if isinstance(module, gnn.MessagePassing):
             return self._conv(node, module, name)
+        if isinstance(module, gnn.aggr.Aggregation):
+            return self._readout(node, module, name)
+        given = [*node.args[1:], *node.kwargs.values()]
+        told = any(self.symbol.get(value) == "batch" for value in given)
+        if isinstance(module, gnn.JumpingKnowledge) and isinstance(node.args[0], list | tuple):
+            return self._add(node, "rowwise", self._states(node, node.args[0]), run=rowwise.jumping(module))
         states = self._states(node, node.args[:1])
-        if (
-            any(value is not None and self.symbol.get(value) != "batch" for value in node.args[1:])
-            or node.kwargs
-        ):
+        if any(value is not None and self.symbol.get(value) not in ("batch", "fixed") for value in given):
             raise Unsupported(f"The layer '{name}' is called with more than the nodes' states.")
         if getattr(module, "inplace", False):
             self._sole_user(node, states[0])
         _refuse_odd_shapes(module, name)
+        if wholes.reads_all(module):
+            return self._add(node, "whole", states, run=wholes.norm(module, told))
         return self._add(node, "rowwise", states, run=rowwise.module_program(module, name))
 
     def _conv(self, node: fx.Node, module: gnn.MessagePassing, name: str) -> None:
-        arguments = [*node.args[1:], *node.kwargs.values()]
-        edges = [a for a in arguments if a is not None]
-        if len(edges) != 1 or self.symbol.get(edges[0]) != "edges":
+        given = [value for value in (*node.args, *node.kwargs.values()) if value is not None]
+        edges = [value for value in given if isinstance(value, fx.Node) and self.symbol.get(value) == "edges"]
+        states = [value for value in given if value not in edges]
+        if len(edges) != 1 or not states or len(states) > 2 or any(v not in self.place for v in states):
             raise Unsupported(f"The layer '{name}' gets more than node states and edge_index.")
-        states = self._states(node, node.args[:1] or (node.kwargs.get("x"),))
-        layer = layer_for(module, name, trace_rowwise)
+        if len(states) == 2 and set(node.kwargs) - {"edge_index"}:
+            raise Unsupported(f"The layer '{name}' takes its states by keyword.")
         _refuse_odd_parts(module, name)
-        self._add(node, "conv", states, layer=layer)
+        self.place[node] = known.write(module, name, self.build, [self.place[value] for value in states])  # type: ignore[index]
+
+    def _readout(self, node: fx.Node, module: Any, name: str) -> None:
+        arguments = [a for a in [*node.args[1:], *node.kwargs.values()] if a is not None]
+        if len(arguments) > 1 or any(self.symbol.get(a) != "batch" for a in arguments):
+            raise Unsupported(f"The readout '{name}' gets more than node states and batch.")
+        (state,) = self._states(node, node.args[:1])
+        self.place[node] = wholes.readout(module, name, self.build, self.place[state], trace_rowwise)
 
     def _pool(self, node: fx.Node, kind: str) -> None:
         arguments = [a for a in [*node.args[1:], *node.kwargs.values()] if a is not None]
@@ -278,7 +155,7 @@ class _Reader:
         self._add(node, "pool", self._states(node, node.args[:1]), pool=kind)
 
     def _sole_user(self, node: fx.Node, state: fx.Node) -> None:
-        if len(state.users) > 1 or self.steps[self.place[state]].kind == "input":
+        if len(state.users) > 1 or self.build.steps[self.place[state]].kind == "input":
             raise Unsupported(f"The step '{node.name}' writes into a state that is used again.")
 
     def _function(self, node: fx.Node) -> None:
@@ -348,31 +225,6 @@ class _Reader:
         return self._add(node, "rowwise", self._states(node, states), run=run)
 
 
-def _plan(steps: list[Step]) -> Steps:
-    """The plan of these steps, with norms folded into the linear layers before them."""
-    uses: list[list[int]] = [[] for _ in steps]
-    for i, step in enumerate(steps):
-        for j in step.inputs:
-            uses[j].append(i)
-    for i, step in enumerate(steps):
-        linear = steps[step.inputs[0]].run if step.inputs else None
-        if isinstance(step.run, rowwise.StoredNorm) and isinstance(linear, rowwise.LINEARS):
-            j = step.inputs[0]
-            if len(uses[j]) == 1:
-                steps[j] = replace(steps[j], run=rowwise.NormedLinear(linear, step.run))
-                steps[i] = replace(step, run=rowwise.unchanged)
-    return plan_of(steps)
-
-
-def plan_of(steps: Sequence[Step]) -> Steps:
-    """The plan of these steps as they are."""
-    last_use = [0] * len(steps)
-    for i, step in enumerate(steps):
-        for j in step.inputs:
-            last_use[j] = i
-    return Steps(tuple(steps), tuple(last_use))
-
-
 def _refuse_altered(module: nn.Module, name: str) -> None:
     """Only what a module's class says is known: no hooks, no methods of its own."""
     for part, inner in module.named_modules():
@@ -383,11 +235,14 @@ def _refuse_altered(module: nn.Module, name: str) -> None:
 
 def _refuse_odd_parts(conv: gnn.MessagePassing, name: str) -> None:
     """A known layer's own parts must be the linear layers that its class builds, with one bias for all nodes."""
-    _refuse_odd_shapes(conv, name)
+    if type(conv) is not gnn.ARMAConv:  # one bias for each of its rounds
+        _refuse_odd_shapes(conv, name)
     for part, child in conv.named_children():
-        if part not in ("nn", "aggr_module") and type(child) not in rowwise.LINEARS:
-            raise Unsupported(f"The layer '{name}' holds a {type(child).__name__} as its {part}.")
-        _refuse_odd_shapes(child, f"{name}.{part}")
+        inner = list(child) if isinstance(child, nn.ModuleList) else [child]
+        if part not in ("nn", "aggr_module", "act") and any(type(c) not in rowwise.LINEARS for c in inner):
+            raise Unsupported(f"The layer '{name}' holds a {type(inner[0]).__name__} as its {part}.")
+        for one in inner:
+            _refuse_odd_shapes(one, f"{name}.{part}")
 
 
 def _refuse_odd_shapes(module: nn.Module, name: str) -> None:
@@ -401,7 +256,7 @@ def trace_rowwise(module: nn.Module, name: str) -> Steps:
         module = nn.Sequential(module)
     parameters = list(inspect.signature(module.forward).parameters.values())
     fixed = {p.name: p.default for p in parameters[1:]}
-    plan = _Reader(module, _trace(module, fixed), fixed).read()
+    plan = _Reader(module, trace(module, fixed), fixed).read()
     if any(step.kind not in ("input", "rowwise") for step in plan.steps):
         raise Unsupported(f"The network inside '{name}' does not act on each node alone.")
     return plan
@@ -417,5 +272,5 @@ def recognise(model: nn.Module) -> Steps:
     wrapped = model if not (isinstance(model, gnn.MessagePassing) or rowwise.known_module(model)) else None
     if wrapped is None:
         raise Unsupported(f"A bare {type(model).__name__} is not recognised; wrap it in a module.")
-    fixed = _fixed_arguments(model.forward)
-    return _Reader(model, _trace(model, fixed), fixed).read()
+    fixed = fixed_arguments(model.forward)
+    return _Reader(model, trace(model, fixed), fixed).read()

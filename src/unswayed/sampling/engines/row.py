@@ -15,9 +15,11 @@ from torch.utils.checkpoint import checkpoint
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from unswayed.errors import InputError, Unsupported
-from unswayed.sampling.engines.attention import AttentionLayer
+from unswayed.sampling.engines.attention import Attention
 from unswayed.sampling.engines.layers import Layer, Payload, Sent
-from unswayed.sampling.engines.recognise import Steps, recognise
+from unswayed.sampling.engines.plan import Steps
+from unswayed.sampling.engines.recognise import recognise
+from unswayed.sampling.engines.rewriting import lifted
 from unswayed.sampling.engines.surroundings import Surroundings
 
 # How many numbers the states of attached nodes may take at once: a core's cache, or some of a card's memory. Not the memory
@@ -27,10 +29,12 @@ TRAINING_CHUNK = {"cpu": 2**20, "cuda": 2**28}
 
 def row_plan(model: nn.Module) -> Steps:
     """The plan of a model that classifies nodes with at most two rounds of message passing; otherwise Unsupported."""
-    plan = recognise(model)
+    plan = lifted(recognise(model))
     for step in plan.steps:
-        if step.kind == "pool":
-            raise Unsupported(f"The readout '{step.name}' pools nodes; the row engine classifies nodes.")
+        if step.kind in ("pool", "whole"):
+            raise Unsupported(f"The step '{step.name}' reads all nodes at once, as no sum over a row does.")
+        if step.layer is not None and not step.layer.in_rows:
+            raise Unsupported(f"The layer '{step.name}' is no sum over a row.")
         if step.depth > 2:
             raise Unsupported(
                 f"The layer '{step.name}' is a third round of message passing; the row engine knows two."
@@ -93,7 +97,7 @@ class Replaced:
     def _own(self, layer: Layer, others: Sent, targets: Sent, first: bool) -> Tensor:
         """The targets' state after `layer`, from what the other nodes and the targets send."""
         around = self.prepared.around
-        if isinstance(layer, AttentionLayer):
+        if isinstance(layer, Attention):
             others = tuple(t[None] for t in others) if first else others
             return layer.own_attending(around, others, self.rows, targets, self.nodes)
         payload = layer.payload(around, others, self.nodes)

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from unswayed.sampling.engines.attention import AttentionLayer
+from unswayed.sampling.engines.attention import Attention
 from unswayed.sampling.engines.layers import Sent
 from unswayed.sampling.engines.room import room
 from unswayed.sampling.engines.row_sums import Drawn, Flips
@@ -22,7 +22,7 @@ class Attended:
     the others are computed one by one.
     """
 
-    def __init__(self, layer: AttentionLayer, around: Surroundings, nodes: Tensor) -> None:
+    def __init__(self, layer: Attention, around: Surroundings, nodes: Tensor) -> None:
         self.layer, self.around, self.nodes = layer, around, nodes
         self.near: list[Sent] = []
         self.signs: Signs | None = None
@@ -66,7 +66,7 @@ class Attended:
 class Signs:
     """Scores by sign: the weighted sums of nodes whose sign is known are one matrix product for a group of targets."""
 
-    def __init__(self, layer: AttentionLayer, around: Surroundings, nodes: Tensor, near: list[Sent]) -> None:
+    def __init__(self, layer: Attention, around: Surroundings, nodes: Tensor, near: list[Sent]) -> None:
         self.layer, self.slope = layer, layer.module.negative_slope
         self.clean = around.adjacent(nodes)  # they flip the other way, so they always go one by one
         self.loop = layer.loop(around.loops)[nodes, None]

@@ -8,15 +8,19 @@ depends on the whole row. Written out for the target u with r = 1/sqrt(degree of
 With shared noise P is the same for all targets but for nodes within two hops of u, which are corrected separately.
 """
 
+from typing import Any, NamedTuple
+
 import torch
 from torch import Tensor, nn
 
 from unswayed.sampling.engines import rowwise
-from unswayed.sampling.engines.layers import SymmetricGCN, inverse_root
-from unswayed.sampling.engines.recognise import Steps
+from unswayed.sampling.engines.layers import Symmetric, inverse_root
+from unswayed.sampling.engines.plan import Steps
+from unswayed.sampling.engines.rewriting import LINEAR
 from unswayed.sampling.engines.room import room
 from unswayed.sampling.engines.row import Prepared, near_steps
 from unswayed.sampling.engines.row_sums import Flips
+from unswayed.sampling.engines.steps import Plus
 
 UNCHANGED = (nn.Identity, *rowwise.DROPOUTS)  # in evaluation mode
 STATES = {"cpu": 2**23, "cuda": 2**30}  # numbers of P held at a time
@@ -28,23 +32,38 @@ def coupling(plan: Steps) -> str:
     if not firsts:
         return "free"
     seconds = [i for i in plan.convs if plan.steps[i].depth == 2]
-    if all(_first_of(plan, i) is not None for i in seconds):
+    if all(_chain(plan, i) is not None for i in seconds):
         return "relu"
     return "coupled"
 
 
-def _first_of(plan: Steps, second: int) -> int | None:
-    """The GCNConv whose rectified output this GCNConv reads, if there is nothing else between them."""
-    if not isinstance(plan.steps[second].layer, SymmetricGCN):
+class Chain(NamedTuple):
+    """Between two layers: the first one's position, its bias, and the linear maps behind the rectifier, last first."""
+
+    first: int
+    bias: Plus | None
+    maps: tuple[Any, ...]
+
+
+def _chain(plan: Steps, second: int) -> Chain | None:
+    """What is between two layers, if it is a bias, a rectifier and linear maps without bias."""
+    if not isinstance(plan.steps[second].layer, Symmetric):
         return None
-    step, place, rectified = plan.steps[second], second, False
+    step, rectified, bias = plan.steps[second], False, None
+    maps: list[Any] = []
     while len(step.inputs) == 1:
         place = step.inputs[0]
         step = plan.steps[place]
         if step.layer is not None:
-            return place if rectified and isinstance(step.layer, SymmetricGCN) else None
-        rectified = rectified or step.run is torch.relu
-        if step.run not in (torch.relu, rowwise.unchanged) and type(step.run) not in UNCHANGED:
+            usual = rectified and isinstance(step.layer, Symmetric)
+            return Chain(place, bias, tuple(maps)) if usual else None
+        if step.run is torch.relu:
+            rectified = True
+        elif rectified and isinstance(step.run, Plus) and bias is None:
+            bias = step.run
+        elif not rectified and isinstance(step.run, LINEAR) and step.run.bias is None:
+            maps.append(step.run)
+        elif step.run is not rowwise.unchanged and type(step.run) not in UNCHANGED:
             return None
     return None
 
@@ -53,14 +72,14 @@ class Coupled:
     """The second layer's sum over attached nodes, for all targets of a chunk."""
 
     def __init__(self, known: Prepared, second: int, nodes: Tensor) -> None:
-        first = _first_of(known.plan, second)
-        assert first is not None
-        one, two = known.plan.steps[first].layer, known.plan.steps[second].layer
-        assert isinstance(one, SymmetricGCN)
-        assert isinstance(two, SymmetricGCN)
-        self.around, self.nodes, self.two = known.around, nodes, two
-        self.z = known.sent[first][0]
-        bias = self.z.new_zeros(self.z.shape[1]) if one.module.bias is None else one.module.bias
+        chain = _chain(known.plan, second)
+        assert chain is not None
+        one, two = known.plan.steps[chain.first].layer, known.plan.steps[second].layer
+        assert isinstance(one, Symmetric)
+        assert isinstance(two, Symmetric)
+        self.around, self.nodes, self.maps = known.around, nodes, chain.maps[::-1]
+        self.z = known.sent[chain.first][0]
+        bias = self.z.new_zeros(self.z.shape[1]) if chain.bias is None else chain.bias.owner.bias
         self.loop = one.loop(self.around.loops)
         degree, other = self.around.degree + self.loop, self.around.degree + two.loop(self.around.loops)
         self.clean_scale, self.scale = inverse_root(degree), (degree + 1).rsqrt()
@@ -92,7 +111,10 @@ class Coupled:
             for i in range(0, len(count), size)
         ]
         there = (count > 0)[..., None]  # what rounding left of a row that lost all its entries is no message
-        return self.two.send(torch.cat(hidden) * there)[0]
+        sums = torch.cat(hidden) * there
+        for linear in self.maps:
+            sums = linear(sums)
+        return sums
 
     def _hidden(self, common: Tensor, from_one: Tensor, count: Tensor) -> Tensor:
         """[S, T, F] before the second layer's linear map."""

@@ -11,7 +11,7 @@ from unswayed.errors import Unsupported
 from unswayed.sampling.classifier import Classifier
 from unswayed.sampling.drawing import distinct
 from unswayed.sampling.engines import philox_triton
-from unswayed.sampling.engines.attention import AttentionLayer
+from unswayed.sampling.engines.attention import Attention
 from unswayed.sampling.engines.cores import Cores, cores, full_precision
 from unswayed.sampling.engines.counting import Counting
 from unswayed.sampling.engines.layers import Layer, Sent
@@ -94,7 +94,7 @@ class RowEngine(Counting):
     def _scores_are_wild(self) -> bool:
         """Whether a first layer's attention weights could vanish next to each other, so that each row needs its own scale."""
         layers = [(self.known.plan.steps[i].layer, sent) for i, sent in self.known.sent.items()]
-        return any(isinstance(layer, AttentionLayer) and layer.spread(sent) > WILD for layer, sent in layers)
+        return any(isinstance(layer, Attention) and layer.spread(sent) > WILD for layer, sent in layers)
 
     def _sizes(self, node: Tensor) -> tuple[int, int]:
         """The number of output columns, and of the columns that one target takes in the widest matrix product."""
@@ -107,8 +107,8 @@ class RowEngine(Counting):
             assert layer is not None
             if steps[i].depth == 2:  # attention holds values, and those times two kinds of weights
                 width = layer.send(near[steps[i].inputs[0]])[0].numel() // known.around.n
-                widths.append(4 * width if isinstance(layer, AttentionLayer) else width)
-            elif isinstance(layer, AttentionLayer) and not SortedSum.suits(layer, known.sent[i]):
+                widths.append(4 * width if isinstance(layer, Attention) else width)
+            elif isinstance(layer, Attention) and not SortedSum.suits(layer, known.sent[i]):
                 widths.append(2 * known.sent[i][0][0].numel())
         return int(Replaced(known, node, rows).forward().shape[-1]), max(widths)
 
@@ -245,7 +245,7 @@ class RowLogits:
                 layer, j = self.known.plan.steps[i].layer, self.known.plan.steps[i].inputs[0]
                 assert layer is not None
                 sent = layer.send(near[j])
-                if isinstance(layer, AttentionLayer):
+                if isinstance(layer, Attention):
                     attended = self.second.setdefault(i, Attended(layer, around, self.nodes))
                     assert isinstance(attended, Attended)
                     attended.fill(sent)
@@ -280,7 +280,7 @@ def _first_sum(
 ) -> tuple[FirstSum, Tensor | None]:
     """The sum of a first layer's payload, and the scale of its attention weights."""
     nodes = near.nodes
-    if not isinstance(layer, AttentionLayer):
+    if not isinstance(layer, Attention):
         return CommonSum(near, layer.payload(around, sent, nodes)), None
     if SortedSum.suits(layer, sent):
         sums = SortedSum(layer, around, sent, nodes, alike)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unswayed.sampling.engines.attention import AttentionLayer
+from unswayed.sampling.engines.attention import Attention
 from unswayed.sampling.engines.layers import Sent
 from unswayed.sampling.engines.row_sums import TOGETHER, Flips, ordinary
 from unswayed.sampling.engines.surroundings import Surroundings
@@ -92,10 +92,10 @@ class Corrections:
 
 
 class SortedSum:
-    """The sums of `AttentionLayer.payload` over the attached nodes, [S, T, H(C + 1)], and the shift they are scaled by."""
+    """The sums of `Attention.payload` over the attached nodes, [S, T, H(C + 1)], and the shift they are scaled by."""
 
     def __init__(
-        self, layer: AttentionLayer, around: Surroundings, sent: Sent, nodes: Tensor, alike: bool
+        self, layer: Attention, around: Surroundings, sent: Sent, nodes: Tensor, alike: bool
     ) -> None:
         values, sender, receiver, _ = sent
         slope = layer.module.negative_slope
@@ -114,7 +114,7 @@ class SortedSum:
         self.corrections = Corrections(around, nodes, weighed, weighed, alike)
 
     @staticmethod
-    def suits(layer: AttentionLayer, sent: Sent) -> bool:
+    def suits(layer: Attention, sent: Sent) -> bool:
         """Whether the layer's scores have this form and are so close together that nothing is lost in rounding."""
         return layer.splits and layer.spread(sent) < SPREAD and ordinary(sent[0])
 

@@ -6,6 +6,7 @@ batch norm in training mode would let one node's state leak into another's.
 
 import operator
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -202,6 +203,7 @@ def known_module(module: nn.Module) -> bool:
         nn.Softmax,
         gnn.BatchNorm,
         gnn.LayerNorm,
+        gnn.GraphNorm,
     )
 
 
@@ -224,6 +226,22 @@ def module_program(module: Any, name: str) -> Program:
         along = fn.log_softmax if type(module) is nn.LogSoftmax else fn.softmax
         return lambda x: along(x, dim=-1)
     raise Unsupported(f"The layer '{name}' ({module}) is not known to act on each node alone.")
+
+
+def jumping(module: Any) -> Program:
+    """What JumpingKnowledge makes of the states of several layers, for each node alone."""
+    if module.mode == "cat":
+        return lambda *tensors: concatenate(list(tensors))
+    if module.mode == "max":
+        return lambda *tensors: reduce(torch.maximum, tensors)
+
+    def remembered(*tensors: Tensor) -> Tensor:
+        lead = torch.Size(np.broadcast_shapes(*(t.shape[:-1] for t in tensors)))
+        flat = [t.expand(*lead, t.shape[-1]).reshape(-1, t.shape[-1]) for t in tensors]
+        out: Tensor = module(flat).reshape(*lead, -1)
+        return out
+
+    return remembered
 
 
 def concatenate(tensors: list[Tensor]) -> Tensor:

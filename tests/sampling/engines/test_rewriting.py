@@ -10,8 +10,9 @@ from torch_geometric.utils import dense_to_sparse
 
 from unswayed.models.networks import GIN, GraphGCN
 from unswayed.sampling.engines.dense import graph_plan
-from unswayed.sampling.engines.frozen import Affine, Scaled, Sum, diagonal, frozen
-from unswayed.sampling.engines.recognise import Steps
+from unswayed.sampling.engines.matrices import Matrices
+from unswayed.sampling.engines.plan import Steps
+from unswayed.sampling.engines.rewriting import Affine, Scaled, Sum, diagonal, frozen
 
 
 class Mixed(nn.Module):
@@ -81,8 +82,8 @@ def ask(plan: Steps, x: Tensor, adjacency: Tensor, loops: Tensor) -> Tensor:
     own = diagonal(plan)
     if own is not None:
         adjacency = adjacency + torch.diag_embed(loops + own)
-    pool = lambda kind, h: h.sum(-2)  # noqa: E731
-    return plan.evaluate(x[None], lambda layer, h: layer.dense(h, adjacency, loops), pool)
+    around = Matrices(adjacency, loops)
+    return plan.evaluate(x[None], lambda layer, h: layer.over(h, around), around.pool)
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -1,12 +1,12 @@
-"""A plan as fixed arithmetic: what a dense engine asks a hundred thousand times is simplified once.
+"""All rewritings of plans, each an identity of real numbers: only rounding may move.
 
-Every rewriting is an identity of real numbers, so only rounding may move: norms with stored statistics and the centring of
-layer norms go into the linear map before them, the network inside a GIN becomes steps of the plan, and a linear map moves
-before the sum over neighbours where it is computed once for all samples or makes the sum narrower. Weights are copied: a
-frozen plan is for evaluation only.
+Live ones keep the module's own parameters, so that gradients reach them: norms with stored statistics go into the linear map
+before them (`folded`); a linear map moves before the sum over neighbours where it is computed once for all samples or makes
+the sum narrower (`lifted`), and behind it where only the classified nodes are summed at (`sunk`). A `frozen` plan copies its
+weights, centres layer norms in the linear map before them, and writes into states that nothing else will read.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,10 +15,79 @@ import torch.nn.functional as fn
 from torch import Tensor, nn
 
 from unswayed.sampling.engines import rowwise
-from unswayed.sampling.engines.layers import Layer
-from unswayed.sampling.engines.recognise import Step, Steps, plan_of
+from unswayed.sampling.engines.layers import Layer, Sums
+from unswayed.sampling.engines.plan import Builder, Step, Steps, bypassed, plan_of
+from unswayed.sampling.engines.steps import Plus, Weight
 
 AT_ONCE = 64  # features: a product this wide costs no more than a narrower one with a linear map after it
+LINEAR = (*rowwise.LINEARS, rowwise.NormedLinear, Weight)
+
+
+def folded(steps: Sequence[Step]) -> Steps:
+    """The plan of these steps, with norms folded into the linear layers before them."""
+    out, uses = list(steps), _uses(steps)
+    for i, step in enumerate(out):
+        linear = out[step.inputs[0]].run if step.inputs else None
+        if isinstance(step.run, rowwise.StoredNorm) and isinstance(linear, rowwise.LINEARS):
+            j = step.inputs[0]
+            if uses[j] == 1:
+                out[j] = replace(out[j], run=rowwise.NormedLinear(linear, step.run))
+                out[i] = replace(step, run=rowwise.unchanged)
+    return plan_of(bypassed(out, _idle)[0])
+
+
+def lifted(plan: Steps) -> Steps:
+    """Linear maps right after a sum over neighbours act before it, where that is no wider or is done once for all."""
+    uses = _uses(plan.steps)
+    moved = {s.inputs[0]: i for i, s in enumerate(plan.steps) if _may_lift(plan, i, uses)}
+    build, place = Builder(), [0] * len(plan.steps)
+    for i, step in enumerate(plan.steps):
+        build.name, inputs = step.name, tuple(place[j] for j in step.inputs)
+        if i in moved:
+            place[i] = build.rowwise(Weight(plan.steps[moved[i]].run), *inputs)
+        elif step.inputs and moved.get(step.inputs[0]) == i:
+            sums: Any = plan.steps[step.inputs[0]].layer
+            place[i] = build.conv(sums, place[step.inputs[0]])
+            if step.run.bias is not None:  # type: ignore[union-attr]
+                place[i] = build.rowwise(Plus(step.run), place[i])
+        else:
+            place[i] = build.add(step.kind, *inputs, run=step.run, layer=step.layer, pool=step.pool)
+    return plan_of(build.steps)
+
+
+def _may_lift(plan: Steps, i: int, uses: list[int]) -> bool:
+    linear: Any = plan.steps[i].run
+    if not isinstance(linear, LINEAR):
+        return False
+    before = plan.steps[plan.steps[i].inputs[0]]
+    sums = before.layer is not None and before.layer.linear and uses[plan.steps[i].inputs[0]] == 1
+    return sums and (before.depth == 1 or linear.weight.shape[0] <= linear.weight.shape[1])
+
+
+def sunk(plan: Steps) -> Steps:
+    """Linear maps without bias right before a last sum act after it: on the classified nodes instead of on all."""
+    uses, steps = _uses(plan.steps), list(plan.steps)
+    for i, step in enumerate(steps):
+        if step.layer is None or not step.layer.linear or i in plan.everywhere:
+            continue
+        j = step.inputs[0]
+        linear: Any = steps[j].run
+        if uses[j] == 1 and steps[j].depth and isinstance(linear, LINEAR) and linear.bias is None:
+            steps[j] = replace(step, inputs=steps[j].inputs)
+            steps[i] = Step(step.name, "rowwise", (j,), linear, depth=step.depth)
+    return plan_of(steps)
+
+
+def _uses(steps: Sequence[Step]) -> list[int]:
+    uses = [0] * len(steps)
+    for step in steps:
+        for j in step.inputs:
+            uses[j] += 1
+    return uses
+
+
+def _idle(step: Step) -> bool:
+    return step.run is rowwise.unchanged
 
 
 class Affine:
@@ -70,11 +139,11 @@ class Sum(Layer):
     `diagonal`, and one for each self-loop of the graph, on its diagonal."""
 
     def __init__(self, weight: float, diagonal: float, bias: Tensor | None = None) -> None:
-        super().__init__(None)
         self.weight, self.diagonal, self.bias = weight, diagonal, bias
 
-    def dense(self, h: Tensor, adjacency: Tensor, loops: Tensor) -> Tensor:
+    def over(self, h: Tensor, around: Any) -> Tensor:
         """States [1, N, F] that are the same in all samples need one product only."""
+        adjacency: Tensor = around.adjacency
         if len(h) == 1:
             flat = adjacency.flatten(0, 1)
             if h.shape[-1] == 1 and self.bias is None:  # degrees: products with thin matrices are slow
@@ -91,7 +160,7 @@ class Sum(Layer):
 
 def frozen(plan: Steps) -> Steps:
     """The plan for evaluation only; `diagonal` says what its layers expect on the adjacency's diagonal."""
-    steps = [_constant(step) for step in _spliced(plan.steps)]
+    steps = [_constant(step) for step in _plain_sums(plan.steps)]
     for rule in (_norm, _lift, _rectify):
         steps = _rewritten(steps, rule)
     return plan_of(steps)
@@ -102,33 +171,19 @@ def diagonal(plan: Steps) -> float | None:
     return next((s.layer.diagonal for s in plan.steps if isinstance(s.layer, Sum)), None)
 
 
-def _spliced(steps: tuple[Step, ...]) -> list[Step]:
-    """The steps with the networks of layers in line, where all layers are plain sums and so agree on the diagonal."""
+def _plain_sums(steps: tuple[Step, ...]) -> list[Step]:
+    """The steps with one diagonal for all layers, where all of them are plain sums."""
     layers: list[Any] = [step.layer for step in steps if step.layer is not None]
-    if not layers or any(layer.network is None for layer in layers):
+    if not layers or any(type(layer) is not Sums or layer.mean for layer in layers):
         return list(steps)
     common = float(layers[-1].loop)
-    out: list[Step] = []
-    place: list[int] = []
-    for step in steps:
-        inputs = tuple(place[i] for i in step.inputs)
-        if step.layer is None:
-            out.append(replace(step, inputs=inputs))
-        else:
-            layer: Any = step.layer
-            out.append(replace(step, inputs=inputs, layer=Sum(float(layer.loop), common)))
-            first = len(out) - 1
-            out += [
-                replace(s, inputs=tuple(first + i for i in s.inputs), depth=step.depth)
-                for s in layer.network.steps[1:]
-            ]
-        place.append(len(out) - 1)
-    return out
+    changed = [None if s.layer is None else Sum(float(s.layer.loop), common) for s in steps]  # type: ignore[attr-defined]
+    return [s if new is None else replace(s, layer=new) for s, new in zip(steps, changed, strict=True)]
 
 
 def _constant(step: Step) -> Step:
     linear: Any = step.run
-    known = isinstance(linear, (*rowwise.LINEARS, rowwise.NormedLinear))
+    known = isinstance(linear, LINEAR)
     return replace(step, run=Affine(linear.weight, linear.bias)) if known else step
 
 
@@ -137,30 +192,13 @@ Pair = tuple[Step, Step]
 
 def _rewritten(steps: list[Step], rule: Callable[[Step, Step], Pair | None]) -> list[Step]:
     """The steps after `rule` has seen each step together with the one before it, where nothing else uses that one."""
-    steps, users = _bypassed(steps)
+    steps, users = bypassed(steps, _idle)
     for i, step in enumerate(steps):
         if len(step.inputs) == 1 and users[step.inputs[0]] == 1:
             pair = rule(steps[step.inputs[0]], step)
             if pair is not None:
                 steps[step.inputs[0]], steps[i] = pair
-    return _bypassed(steps)[0]
-
-
-def _bypassed(steps: list[Step]) -> tuple[list[Step], list[int]]:
-    """The steps without those that change nothing (but the last), and how many inputs take each one's result."""
-    out: list[Step] = []
-    place: list[int] = []
-    for i, step in enumerate(steps):
-        if step.run is rowwise.unchanged and i < len(steps) - 1:
-            place.append(place[step.inputs[0]])
-        else:
-            out.append(replace(step, inputs=tuple(place[j] for j in step.inputs)))
-            place.append(len(out) - 1)
-    users = [0] * len(out)
-    for step in out:
-        for j in step.inputs:
-            users[j] += 1
-    return out, users
+    return bypassed(steps, _idle)[0]
 
 
 def _norm(before: Step, step: Step) -> Pair | None:

@@ -1,0 +1,68 @@
+"""Noisy graphs as dense adjacency matrices: small graphs with every pair noisy."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+class Matrices:
+    """Symmetric adjacency matrices [B, N, N] without loops; states are [B, N, F], or [1, N, F] where all samples agree."""
+
+    def __init__(self, adjacency: Tensor, loops: Tensor, looped: bool = True) -> None:
+        self.adjacency, self.loops, self.looped = adjacency, loops[..., None], looped
+        self._degree: Tensor | None = None
+
+    @property
+    def degree(self) -> Tensor:
+        """[B, N, 1]."""
+        if self._degree is None:
+            self._degree = self.adjacency.sum(-1, keepdim=True)
+        return self._degree
+
+    def total(self, z: Tensor) -> Tensor:
+        """One batched product; states that are the same in all samples need one product only."""
+        return self.adjacency @ z[0] if len(z) == 1 else torch.bmm(self.adjacency, z)
+
+    def largest(self, z: Tensor) -> Tensor:
+        """Over the last but one dimension of [B, N, N, F], a feature at a time."""
+        there = (self.adjacency + torch.diag_embed(self.loops[..., 0])) > 0
+        least = torch.finfo(z.dtype).min
+        parts = [
+            torch.where(there, z[:, None, :, f], least).amax(-1) for f in range(z.shape[-1])
+        ]  # [B, N] each
+        return torch.stack(parts, dim=-1) * there.any(-1, keepdim=True)
+
+    def own(self, z: Tensor) -> Tensor:
+        """Every node receives."""
+        return z
+
+    def attend(self, layer: Any, sent: tuple[Tensor, ...]) -> Tensor:
+        """A masked softmax (or the gates themselves) over each row of the matrices."""
+        values, sender, receiver = (t.expand(len(self.adjacency), *t.shape[1:]) for t in sent)
+        score = layer.score(sender[:, None], receiver[:, :, None])
+        mask = (self.adjacency + torch.diag_embed(layer.loop(self.loops)[..., 0]))[..., None]
+        if layer.normalised:
+            score = score.masked_fill(mask == 0, torch.finfo(score.dtype).min).softmax(dim=2)
+        else:
+            score = score.exp()
+        return torch.einsum(
+            "bijh,bjhc->bihc", score * mask, values
+        )  # a node without neighbours receives nothing
+
+    def average(self, h: Tensor) -> Tensor:
+        """[B, 1, F]: the mean over the nodes of each graph."""
+        return h.mean(-2, keepdim=True)
+
+    def pool(self, kind: str, h: Tensor, gate: Tensor | None = None) -> Tensor:
+        """[B, F]: the readout of each graph."""
+        return pooled(kind, h, gate, -2)
+
+
+def pooled(kind: str, h: Tensor, gate: Tensor | None, dim: int) -> Tensor:
+    """The readout of states over the dimension of the nodes; `gate` weighs them by a softmax."""
+    if gate is not None:
+        return (gate.softmax(dim) * h).sum(dim)
+    if kind == "max":
+        return h.amax(dim)
+    return h.sum(dim) if kind == "sum" else h.mean(dim)

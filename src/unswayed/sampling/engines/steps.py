@@ -1,0 +1,48 @@
+"""Row-wise steps that rewritings look into: linear maps, biases, and blends of two states."""
+
+from typing import Any
+
+import torch.nn.functional as fn
+from torch import Tensor
+
+
+class Weight:
+    """The weight of a linear layer, without its bias: what commutes with any sum over neighbours."""
+
+    bias = None
+
+    def __init__(self, linear: Any) -> None:
+        self.linear = linear
+
+    @property
+    def weight(self) -> Tensor:
+        """The layer's own, so that gradients reach it."""
+        weight: Tensor = self.linear.weight
+        return weight
+
+    def __call__(self, h: Tensor) -> Tensor:
+        """The linear map of each node's state."""
+        return fn.linear(h, self.weight)
+
+
+class Plus:
+    """Adds a bias that is the same for all nodes."""
+
+    def __init__(self, owner: Any) -> None:
+        self.owner = owner
+
+    def __call__(self, h: Tensor) -> Tensor:
+        """With the bias as it is now."""
+        out: Tensor = h + self.owner.bias
+        return out
+
+
+class Blend:
+    """a times one state plus b times another: linear, and the same for all features."""
+
+    def __init__(self, a: float, b: float) -> None:
+        self.a, self.b = a, b
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
+        """a x + b y."""
+        return self.a * x + self.b * y

@@ -1,0 +1,88 @@
+"""torch.fx traces of modules with message-passing layers, norms and readouts as leaves.
+
+Two names of torch.fx that a release could change are used: `Tracer._autowrap_search` and `create_proxy`. A test pins both.
+"""
+
+import inspect
+import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import torch_geometric.nn as gnn
+from torch import Tensor, fx, nn
+
+from unswayed.errors import Unsupported
+from unswayed.sampling.engines import rowwise
+
+POOLS: dict[Any, str] = {
+    gnn.global_add_pool: "sum",
+    gnn.global_mean_pool: "mean",
+    gnn.global_max_pool: "max",
+}
+
+
+class _Tracer(fx.Tracer):
+    """Stops at message passing, at readouts and at every module whose meaning `rowwise` knows."""
+
+    def __init__(self) -> None:
+        super().__init__(autowrap_functions=tuple(POOLS))
+        self._autowrap_search += [gnn, gnn.pool]
+
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        """Whether the module is one step of the plan, or several that are known by its class."""
+        kinds = (gnn.MessagePassing, gnn.aggr.Aggregation, gnn.JumpingKnowledge)
+        if isinstance(m, kinds) or rowwise.known_module(m):
+            return True
+        return m.__module__.startswith("torch.nn") and not isinstance(m, nn.Sequential)
+
+
+def fixed_arguments(forward: Callable[..., Any]) -> dict[str, Any]:
+    """The arguments of forward beyond the graph, at their defaults."""
+    try:
+        parameters = list(inspect.signature(forward).parameters.values())
+    except (TypeError, ValueError) as error:  # compiled by torch.jit
+        raise Unsupported("The signature of forward cannot be read.") from error
+    required = [p.name for p in parameters if p.default is inspect.Parameter.empty]
+    graph = set(required if len(required) == 1 else [p.name for p in parameters[:2]]) | {"batch"}
+    strange = [p.name for p in parameters if p.name in required and p.name not in graph]
+    if strange or any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
+        raise Unsupported(
+            f"forward takes the argument {(strange or ['*args'])[0]!r}, which no engine can fill in."
+        )
+    return {p.name: p.default for p in parameters if p.name not in graph}
+
+
+def trace(module: nn.Module, fixed: dict[str, Any]) -> fx.Graph:
+    """The module's forward as an fx graph; what fx cannot follow raises Unsupported."""
+    try:
+        with _readouts_recorded(module):
+            return _Tracer().trace(module, concrete_args=fixed)
+    except Unsupported:
+        raise
+    except Exception as error:  # fx raises whatever the module's own code raises when it meets a proxy
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise Unsupported(f"torch.fx cannot trace {type(module).__name__}: {reason}") from error
+
+
+@contextmanager
+def _readouts_recorded(module: nn.Module) -> Iterator[None]:
+    """While it lasts, readout functions that are attributes of a module are recorded; fx sees those in globals only."""
+    held = [(m, k, f) for m in module.modules() for k, f in vars(m).items() if _is_pool_function(f)]
+    try:
+        for owner, name, function in held:
+            object.__setattr__(owner, name, partial(_record, function))
+        yield
+    finally:
+        for owner, name, function in held:
+            object.__setattr__(owner, name, function)
+
+
+def _is_pool_function(value: Any) -> bool:
+    return isinstance(value, types.FunctionType) and value in POOLS
+
+
+def _record(function: Callable[..., Tensor], *args: Any, **kwargs: Any) -> Any:
+    proxy = next(a for a in args if isinstance(a, fx.Proxy))
+    return proxy.tracer.create_proxy("call_function", function, args, kwargs)
