@@ -30,6 +30,7 @@ FIXED = {
     "RayRunner",
     "Row",
     "SerialRunner",
+    "Smoothed",
     "Snapshot",
     "Target",
     "TopCertificates",

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from unswayed.sampling.threats.inject import Inject
     from unswayed.sampling.threats.intercept import Intercept
     from unswayed.sampling.until import Budget, Target, UntilSize
+    from unswayed.serving import Smoothed
     from unswayed.store import load
     from unswayed.theory.hide import Hide
     from unswayed.theory.keep import Keep
@@ -69,6 +70,7 @@ _HOMES = {
     "RayRunner": "unswayed.runners.ray",
     "Row": "unswayed.sampling.threats",
     "SerialRunner": "unswayed.runners.serial",
+    "Smoothed": "unswayed.serving",
     "Snapshot": "unswayed.ballots.networks",
     "Target": "unswayed.sampling.until",
     "TopCertificates": "unswayed.certificates",
@@ -113,6 +115,7 @@ __all__ = [
     "RayRunner",
     "Row",
     "SerialRunner",
+    "Smoothed",
     "Snapshot",
     "Target",
     "TopCertificates",

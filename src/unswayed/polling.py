@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -64,7 +64,7 @@ def poll(
     drawn at random from all that were counted, are asked again of the model itself, one graph at a time; if one of them
     was another (but for logits that tie within rounding), all votes are refused. `votes.notes["audit"]` says how many agreed.
     """
-    samples = _whole(samples, "samples")
+    samples = whole_samples(samples)
     question = Question(
         model=model,
         threat=threat,
@@ -85,18 +85,18 @@ def poll(
         kept.open({**settings, "noise": question.noise.to_dict()})
         question = _after_refusal(kept, question)
     known = kept.votes() if kept is not None else None
+    who = runner or SerialRunner()
     if until is not None:
-        return _poll_until(
-            AdaptiveLedger(question, settings, kept, known),
-            runner or SerialRunner(),
-            until,
-            samples,
-            progress,
-        )
-    ledger = Ledger(question, settings, kept, known)
+        return _poll_until(AdaptiveLedger(question, settings, kept, known), who, until, samples, progress)
+    return counted(Ledger(question, settings, kept, known), who, samples, progress)
+
+
+def counted(ledger: Ledger, runner: Runner, samples: int, progress: bool | None) -> Votes:
+    """The ledger's votes of sample numbers 0 .. samples - 1, once what is missing was counted and some of it asked again."""
     todo = missing(ledger.votes, samples)
-    with bar(progress, sum(block.stop - block.start for block in todo) * len(threat)) as advance:
-        ledger.fill(runner or SerialRunner(), todo, advance)
+    answers = sum(block.stop - block.start for block in todo) * len(ledger.question.threat)
+    with bar(progress, answers) as advance:
+        ledger.fill(runner, todo, advance)
     ledger.audit(partial(bar, progress, title="asking again"))
     return ledger.first(samples)
 
@@ -151,13 +151,16 @@ def _pieces(holes: list[tuple[int, int, IntArray]]) -> list[Block]:
     ]
 
 
-def describe(question: Question) -> dict[str, Any]:
-    """What was asked, JSON-ready: votes join, and stores resume, only where this is equal."""
+def describe(question: Question, model: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """What was asked, JSON-ready: votes join, and stores resume, only where this is equal.
+
+    `model` is the description of a model that nobody else can change, computed before.
+    """
     threat = question.threat.describe()
     if style_of(question.model, question.threat) == "data":  # it may read what others never see
         threat["constants"] = question.threat.constants()
     return {
-        "model": describe_model(question.model),
+        "model": dict(model) if model is not None else describe_model(question.model),
         "threat": threat,
         "seed": question.stream.seed,
         "purpose": question.purpose,
@@ -211,7 +214,8 @@ def bar(progress: bool | None, answers: int, title: str = "polling") -> Iterator
         yield advance
 
 
-def _whole(value: Any, name: str) -> int:
+def whole_samples(value: Any) -> int:
+    """A number of samples, checked."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= MAX_SAMPLES:
-        raise InputError(f"{name} must be a whole number from 1 up to {MAX_SAMPLES:,}, not {value!r}.")
+        raise InputError(f"samples must be a whole number from 1 up to {MAX_SAMPLES:,}, not {value!r}.")
     return int(value)

@@ -16,10 +16,13 @@ def audit_in_words(notes: Mapping[str, Any]) -> str:
     >>> audit_in_words({"audit": {"asked": 300, "agreed": 299, "ties": 1}})
     'Of 300 counted answers asked again one graph at a time, 299 agreed and 1 tied within rounding.'
     """
-    if (found := audited(notes)) is None:
+    found, whose = audited(notes), "counted answers"
+    if found is None:  # a service audits itself, not every request
+        found, whose = audited({"audit": notes.get("service")}), "answers of the service that counted"
+    if found is None:
         return "The counted answers were not audited."
     ties = f" and {found['ties']:,} tied within rounding" if found["ties"] else ""
-    return f"Of {found['asked']:,} counted answers asked again one graph at a time, {found['agreed']:,} agreed{ties}."
+    return f"Of {found['asked']:,} {whose} asked again one graph at a time, {found['agreed']:,} agreed{ties}."
 
 
 def in_words(value: Any) -> str:

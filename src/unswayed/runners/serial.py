@@ -13,10 +13,13 @@ AT_ONCE = 2**24
 
 
 class SerialRunner:
-    """Counts the blocks in the order given, in this process; asked again about the same question, it goes on at once."""
+    """Counts the blocks in the order given, in this process; asked again about the same question, it goes on at once.
 
-    def __init__(self) -> None:
-        self._last: tuple[Question, Engine] | None = None
+    `engine` is one that was chosen and checked before, for the one question that it was moved to.
+    """
+
+    def __init__(self, engine: Engine | None = None) -> None:
+        self._last: tuple[Question, Engine] | None = None if engine is None else (engine.question, engine)
 
     def run(self, question: Question, blocks: Sequence[Block]) -> Iterator[tuple[Block, Tally]]:
         """Pairs of a block and what was counted for it, in the order given."""

@@ -19,7 +19,12 @@ def to_data(graph: Graph) -> Any:
 
 def read_nodes(nodes: Any, num_nodes: int) -> Tensor:
     """int64[targets] from whole numbers or a boolean mask over all nodes; order is kept."""
-    chosen: Tensor = torch.as_tensor(nodes).detach().cpu()
+    try:
+        chosen: Tensor = torch.as_tensor(nodes).detach().cpu()
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputError(
+            f"nodes must be whole numbers or a boolean mask, not {type(nodes).__name__}."
+        ) from error
     chosen = chosen[None] if chosen.ndim == 0 else chosen
     if chosen.dtype == torch.bool:
         if chosen.shape != (num_nodes,):

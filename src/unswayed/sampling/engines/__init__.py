@@ -21,6 +21,7 @@ class Engine(Protocol):
     """Labels samples; equal sample numbers get equal labels, whatever was asked before."""
 
     name: ClassVar[str]
+    question: Question
     classes: int
     why: str
 

@@ -1,0 +1,5 @@
+"""A model checked once and asked many times."""
+
+from unswayed.serving.smoothed import Smoothed
+
+__all__ = ["Smoothed"]

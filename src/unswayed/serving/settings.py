@@ -1,0 +1,57 @@
+"""Settings: how a service asks, apart from the model and the graph."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from unswayed.certificates import certify
+from unswayed.polling import device_of, whole_samples
+from unswayed.sampling.question import Question
+from unswayed.sampling.threats import Threat
+from unswayed.theory.noise import Noise, noise_from_dict
+from unswayed.votes import Votes
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How many samples, at which level, by which bounds, and where; checked when it is made."""
+
+    noise: Noise | None
+    samples: int
+    alpha: float
+    bounds: str
+    rivals: str
+    classes: int | None
+    device: str | None
+    engine: str
+    batch_size: int | None
+    progress: bool | None
+
+    def __post_init__(self) -> None:
+        whole_samples(self.samples)
+        if self.noise is not None:
+            trial = Votes.from_counts([[1, 0]], self.noise, entries=2, ones=1)
+            certify(trial, alpha=self.alpha, bounds=self.bounds, rivals=self.rivals)  # refuses what is wrong
+
+    def question(self, model: Any, threat: Threat) -> Question:
+        """What is asked of whom, but for the seed."""
+        assert self.noise is not None
+        return Question(
+            model=model,
+            threat=threat,
+            noise=self.noise,
+            classes=self.classes,
+            device=self.device or device_of(model),
+            engine=self.engine,
+            batch_size=self.batch_size,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {**asdict(self), "noise": None if self.noise is None else self.noise.to_dict()}
+
+    @classmethod
+    def from_dict(cls, told: Mapping[str, Any]) -> "Settings":
+        """What `to_dict` wrote."""
+        noise = told["noise"]
+        return cls(**{**told, "noise": None if noise is None else noise_from_dict(noise)})

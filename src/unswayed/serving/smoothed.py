@@ -1,0 +1,153 @@
+"""Smoothed: a model checked once, asked many times."""
+
+import copy
+import os
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from torch import nn
+
+from unswayed.certificates.protocol import Certified
+from unswayed.errors import InputError
+from unswayed.polling import AUDIT
+from unswayed.sampling.threats import Row, Threat
+from unswayed.serving import files
+from unswayed.serving.exact import Exact
+from unswayed.serving.sampled import Sampled
+from unswayed.serving.settings import Settings
+from unswayed.serving.still import Still
+from unswayed.theory.noise import Noise
+
+IntArray = npt.NDArray[np.int64]
+
+
+class Smoothed:
+    """A model in a service: labels that hold with confidence 1 − `alpha`, and sizes K that no attacker below them can undo.
+
+    The engine is chosen, tried and audited here, once; requests only draw noise and ask. Model and graph are copied: what
+    happens to the originals afterwards changes nothing. With `noise=None` the model must be one that `prove` takes (a
+    `BallotNetwork`, `LabelBallots`, `Hashed`): the same calls then answer exactly, without noise or confidence.
+
+    `nodes` in all calls are nodes of the graph (their own rows may be attacked), or nodes that arrive, `Row.new(data, x,
+    neighbours)`, or any threat. `samples` are drawn for every request. `audit` answers are asked again one graph at a time
+    before the first request; 0 leaves that out.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        noise: Noise | None,
+        data: Any,
+        *,
+        samples: int = 1_000,
+        alpha: float = 0.001,
+        bounds: str = "strict",
+        rivals: str = "all",
+        classes: int | None = None,
+        device: str | None = None,
+        engine: str = "auto",
+        batch_size: int | None = None,
+        audit: int = AUDIT,
+        progress: bool | None = None,
+    ) -> None:
+        settings = Settings(
+            noise, samples, alpha, bounds, rivals, classes, device, engine, batch_size, progress
+        )
+        self._open(model, settings, Still.of(data))
+        if audit:
+            self.audit(answers=audit)
+
+    def _open(self, model: Any, settings: Settings, graph: Still) -> None:
+        model = _own_copy(model)
+        self.settings, self.graph = settings, graph
+        everyone = Row(graph, range(graph.num_nodes))
+        self._asked: Sampled | Exact = (
+            Exact(model, everyone) if settings.noise is None else Sampled(model, everyone, settings)
+        )
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What answers: the engine for each threat asked about so far and why none is faster, the audit, the settings."""
+        return {
+            "engines": self._asked.about,
+            "audit": dict(self._asked.audited),
+            "settings": self.settings.to_dict(),
+        }
+
+    def predict(self, nodes: Any, *, seed: int | None = None, samples: int | None = None) -> IntArray:
+        """int64[nodes]: the smoothed classifier's labels, −1 where it abstains; each that is given is wrong with probability ≤ α.
+
+        Noise is fresh and secret unless `seed` is given, which reproduces an answer.
+        """
+        return self._asked.predict(self._threat(nodes), seed, samples)
+
+    def certify(
+        self, nodes: Any, *, seed: int | None = None, samples: int | None = None, family: bool = False
+    ) -> Certified:
+        """Labels with their certified sizes, from fresh secret noise unless `seed` is given; without noise, proofs."""
+        return self._asked.certify(self._threat(nodes), seed, samples, family)
+
+    def audit(self, nodes: Any = None, *, answers: int = AUDIT) -> dict[str, Any]:
+        """How many of so many random answers, asked again one graph at a time, agreed; refuses every request if one did not."""
+        return self._asked.audit(None if nodes is None else self._threat(nodes), answers)
+
+    def _threat(self, nodes: Any) -> Threat:
+        if not isinstance(nodes, Threat):
+            return Row(self.graph, nodes)
+        graph = getattr(nodes, "graph", None)
+        if graph is not None and graph is not self.graph and graph.digest() != self.graph.digest():
+            raise InputError(
+                "These nodes are of another graph than the service's; make a new service for it."
+            )
+        return _on(nodes, self.graph)
+
+    def arriving(self, x: Any, neighbours: Any) -> Threat:
+        """Nodes that arrive in the service's own graph, each alone: what `Row.new` makes, without reading the graph again."""
+        return Row.new(self.graph, x, neighbours)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the graph, the settings and the model's hash to one file; the model itself you keep yourself."""
+        files.save(path, self.graph, {"settings": self.settings.to_dict(), **self._asked.saved()})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], model: Any, *, audit: int = 0) -> "Smoothed":
+        """The service that `save` wrote, with the same model, which is compared by its hash; equal seeds give equal answers.
+
+        The engine is chosen and tried again, on this machine; the audit is the stored one, unless one is asked for.
+        """
+        header, graph = files.load(path)
+        self = cls.__new__(cls)
+        self._open(model, Settings.from_dict(header["settings"]), graph)
+        files.same_model(path, header["model"], self._asked.described)
+        self._asked.audited = dict(header["audited"])
+        if audit:
+            self.audit(answers=audit)
+        return self
+
+    def __repr__(self) -> str:
+        how = (
+            "exact"
+            if self.settings.noise is None
+            else f"{self.settings.noise}, {self.settings.samples:,} samples"
+        )
+        return f"Smoothed({self.graph.num_nodes:,} nodes, {how})"
+
+
+def _own_copy(model: Any) -> Any:
+    """A copy that nobody else trains; the model itself where it cannot be copied."""
+    if not isinstance(model, nn.Module):
+        return model
+    try:
+        return copy.deepcopy(model).eval()
+    except Exception:  # anything a user's module does not let be copied
+        return model.eval()
+
+
+def _on(threat: Threat, graph: Still) -> Threat:
+    """The threat on the service's copy of its graph, of which everything is known."""
+    if getattr(threat, "graph", graph) is graph:
+        return threat
+    other = copy.copy(threat)
+    other.graph = graph  # type: ignore[attr-defined]
+    return other
