@@ -57,12 +57,15 @@ def one_hop(links: Links, known: Tensor, classes: int) -> Said:
     return Said(own_labels(known, classes), torch.arange(links.nodes, device=known.device), links.voter)
 
 
+def to_newcomers(links: Links, known: Tensor, classes: int, sharpness: float) -> Tensor:
+    """float64[n, C]: what every node says of labels over a new link, or over one to a node whose own label is unknown."""
+    said = sharpened(_counted(links, known, classes), sharpness)
+    return torch.where((known >= 0)[:, None], own_labels(known, classes), said)
+
+
 def two_hop(links: Links, known: Tensor, classes: int, sharpness: float) -> Said:
     """What every node says of labels to a newcomer and over each stored link, the label at the other end left out."""
-    labels = own_labels(known, classes)
-    counts = torch.zeros_like(labels).index_add_(
-        0, links.target, labels[links.voter]
-    )  # of a node's neighbours
+    counts = _counted(links, known, classes)
     silent = (known[links.voter] < 0) & (
         known[links.target] >= 0
     )  # the only links over which something is left out
@@ -77,7 +80,16 @@ def two_hop(links: Links, known: Tensor, classes: int, sharpness: float) -> Said
     rows = torch.cat([counts, less])
     speaker = torch.cat([torch.arange(links.nodes, device=voter.device), voter])
     sure = (known[speaker] >= 0)[:, None]
+    labels = own_labels(known, classes)
     return Said(torch.where(sure, labels[speaker], sharpened(rows, sharpness)), speaker, row)
+
+
+def _counted(links: Links, known: Tensor, classes: int) -> Tensor:
+    """float64[n, C]: how many neighbours of each node are known to have each label."""
+    told = known[links.voter]
+    sure = told >= 0
+    place = links.target[sure] * classes + told[sure]
+    return torch.bincount(place, minlength=links.nodes * classes).view(links.nodes, classes).double()
 
 
 def sharpened(counts: Tensor, sharpness: float) -> Tensor:

@@ -78,6 +78,10 @@ class BallotModel(Tabled):
     def ballots(self, links: Links, known: Tensor) -> Said:
         """What each node says to a newcomer and over each stored link, without the other end's label."""
 
+    def newcomers(self, links: Links, known: Tensor) -> Tensor:
+        """[n, C]: what each node says over a new link, or over one to a node whose own label is unknown."""
+        return self.ballots(links, known).rows[: links.nodes]
+
     @property
     def fakes_reach(self) -> float | None:
         """How far from 0 the ballot of a node with arbitrary features and no known label can be; None: not bounded here."""

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from unswayed.ballots.fixed import LARGEST, SCALE
-from unswayed.ballots.labels import Said, one_hop, two_hop
+from unswayed.ballots.labels import Said, one_hop, own_labels, to_newcomers, two_hop
 from unswayed.ballots.links import Links
 from unswayed.ballots.models import BallotModel
 from unswayed.errors import InputError
@@ -134,9 +134,19 @@ class BallotNetwork(BallotModel):
         """w · label ballot + b · cap · tanh(voice), within ±cap."""
         count = self.classes
         said = two_hop(links, known, count, SHARPNESS) if self.reads_links else one_hop(links, known, count)
+        return Said(self._told(said.rows, links, said.speaker), said.speaker, said.row)
+
+    def newcomers(self, links: Links, known: Tensor) -> Tensor:
+        """What each node says over a new link, without what is said over stored ones."""
+        count, heard = self.classes, self.reads_links
+        said = to_newcomers(links, known, count, SHARPNESS) if heard else own_labels(known, count)
+        return self._told(said, links)
+
+    def _told(self, labels: Tensor, links: Links, speaker: Tensor | None = None) -> Tensor:
         voice = self.cap * torch.tanh(self.voice(self._heard(links)))
-        told = self.label_weight * said.rows.to(voice.dtype) + self.voice_weight * voice[said.speaker]
-        return Said(told.clamp(-self.cap, self.cap), said.speaker, said.row)
+        voice = voice if speaker is None else voice[speaker]
+        told = self.label_weight * labels.to(voice.dtype) + self.voice_weight * voice
+        return told.clamp(-self.cap, self.cap)
 
     @property
     def fakes_reach(self) -> float | None:

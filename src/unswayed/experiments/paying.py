@@ -102,7 +102,7 @@ def prepare(
 
 
 class _Work:
-    """Does a case by its method; what one graph, protocol and split need is made once for neighbouring cases."""
+    """Does a case by its method; what one graph and split need is made once for neighbouring cases."""
 
     def __init__(self, device: str, samples: int) -> None:
         self.device, self.samples = device, samples
@@ -113,6 +113,7 @@ class _Work:
 
         if self.bench is None or not self.bench.serves(case):
             self.bench = Bench.of(case, device=self.device, samples=self.samples)
+        self.bench = self.bench.for_case(case)
         started = time.perf_counter()
         arrays, facts = METHOD_OF[case.method](self.bench)
         return {**self.bench.common(), **arrays}, {**facts, "seconds": time.perf_counter() - started}

@@ -1,7 +1,7 @@
 """What each method of the experiment does with one graph, protocol and split: exact proofs, votes of groups, noise."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -45,6 +45,7 @@ class Bench:
     parts: Split
     device: str
     samples: int
+    taught: dict[str, Tensor] = field(default_factory=dict)  # what a teacher said, by protocol
 
     @classmethod
     def of(cls, case: Case, *, device: str = "cpu", samples: int = 10_000) -> "Bench":
@@ -58,8 +59,12 @@ class Bench:
         return cls(case, dataset, half, device, samples)
 
     def serves(self, case: Case) -> bool:
-        """Whether the case differs by its method alone."""
-        return replace(case, method=self.case.method) == self.case
+        """Whether the case is of the same graph and split."""
+        return (case.dataset, case.seed) == (self.case.dataset, self.case.seed)
+
+    def for_case(self, case: Case) -> "Bench":
+        """The bench of another case that it serves."""
+        return replace(self, case=case)
 
     def common(self) -> Arrays:
         """What every result holds: the truth and the degree of the test targets."""
@@ -95,7 +100,9 @@ class Bench:
 
 def floors(bench: Bench) -> tuple[Arrays, Facts]:
     """What every structure-free model answers for the test nodes."""
-    found = all_floors(bench.dataset, bench.parts, seed=bench.case.seed, device=bench.device)
+    found = all_floors(
+        bench.dataset, bench.parts, seed=bench.case.seed, device=bench.device, taught_already=bench.taught
+    )
     return {name: own.predictions[bench.parts.test].numpy() for name, own in found.items()}, {}
 
 
@@ -113,6 +120,7 @@ def trained(bench: Bench) -> tuple[Arrays, Facts]:
         protocol=bench.case.protocol,
         seed=bench.case.seed,
         device=bench.device,
+        teacher=bench.taught.get(bench.case.protocol),
     )
     return _proved(bench, network.cpu())
 

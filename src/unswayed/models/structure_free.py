@@ -6,11 +6,10 @@ by node, what the edges said, as far as features tell nodes apart. Nodes without
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from unswayed.datasets import Dataset, Split
 from unswayed.errors import InputError
@@ -19,7 +18,7 @@ from unswayed.models.floors import Floor
 from unswayed.models.training.clean import CleanSettings, fit_clean
 from unswayed.models.training.keeping import seeded
 from unswayed.models.training.teacher import EVERY_TEACHER, taught
-from unswayed.models.training.view import PROTOCOLS, View, view
+from unswayed.models.training.view import PROTOCOLS, View, alone, view
 
 
 @dataclass(frozen=True)
@@ -49,23 +48,27 @@ def all_floors(
     seed: int = 0,
     device: str = "cpu",
     teachers: Iterable[str] = EVERY_TEACHER,
+    taught_already: dict[str, Tensor] | None = None,
 ) -> dict[str, Floor]:
     """The floors by name: majority, labels, distilled inductive, distilled transductive; no test label is ever read.
 
-    The teacher is the one of `teachers` that did best on validation nodes.
+    The teacher is the one of `teachers` that did best on validation nodes. What it said under each protocol is read from, or
+    else added to, `taught_already`.
     """
     labels = dataset.labels
     common = int(labels[split.train].bincount().argmax())
     found = {"majority": _floor("majority", torch.full_like(labels, common), dataset, split)}
     if not dataset.num_features:
         return found
+    said = {} if taught_already is None else taught_already
     seen = view(dataset, split, "transductive").to(device)
     found["labels"] = _best("labels", dataset, split, seen, LABELS, None, seed)
     for protocol in ("inductive", "transductive"):
         seen = view(dataset, split, protocol).to(device)
-        soft = taught(seen, dataset.num_classes, seed=seed, device=device, teachers=teachers)
+        if protocol not in said:
+            said[protocol] = taught(seen, dataset.num_classes, seed=seed, device=device, teachers=teachers)
         found[f"distilled {protocol}"] = _best(
-            f"distilled {protocol}", dataset, split, seen, DISTILLED, soft, seed
+            f"distilled {protocol}", dataset, split, seen, DISTILLED, said[protocol], seed
         )
     return found
 
@@ -91,23 +94,21 @@ def _best(
     seed: int,
 ) -> Floor:
     """The best choice on validation nodes; an inductive one does not learn what the teacher saw of them either."""
-    bare = replace(seen, data=Data(x=seen.data.x, edge_index=seen.data.edge_index[:, :0], y=seen.data.y))
-    pool = None
+    learnt = seen.train
     if soft is not None:
-        learnt = torch.ones(len(soft), dtype=torch.bool, device=soft.device)
-        learnt[seen.val] = len(learnt) == len(dataset.labels)
-        pool = learnt.nonzero()[:, 0]
-    found = [_answers(dataset, bare, choice, soft, pool, seed) for choice in choices]
+        shown = torch.ones(len(soft), dtype=torch.bool, device=soft.device)
+        shown[seen.val] = len(shown) == len(dataset.labels)
+        learnt = shown.nonzero()[:, 0]
+    bare, targets = alone(seen, learnt, soft)
+    found = [_answers(dataset, bare, choice, targets, seed) for choice in choices]
     return max((_floor(name, own, dataset, split) for own in found), key=lambda own: own.validation)
 
 
-def _answers(
-    dataset: Dataset, bare: View, choice: Perceptron, soft: Tensor | None, pool: Tensor | None, seed: int
-) -> Tensor:
+def _answers(dataset: Dataset, bare: View, choice: Perceptron, soft: Tensor | None, seed: int) -> Tensor:
     device = bare.data.x.device
     model = build("mlp", dataset.num_features, dataset.num_classes, seed=seed, hidden=choice.hidden)
     with seeded(seed, str(device)):
-        model = fit_clean(model.to(device), bare, soft, pool=pool, settings=choice.settings)
+        model = fit_clean(model.to(device), bare, soft, settings=choice.settings)
     with torch.no_grad():
         said: Tensor = model(dataset.graph.x.to(device), bare.data.edge_index)
     return said.argmax(dim=1).cpu()

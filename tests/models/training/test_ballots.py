@@ -17,7 +17,7 @@ from unswayed.errors import InputError, UnsoundModel
 from unswayed.models.training import fit
 from unswayed.models.training.ballots import BallotSettings, fit_ballots
 from unswayed.models.training.classroom import known_labels, presumed_labels, without
-from unswayed.models.training.worst import Rows, margins, worst_harm
+from unswayed.models.training.worst import Rows, margins, most_against, worst_harm
 
 QUICK = BallotSettings(steps=40, warm_up=10, taus=(2.0,), check_every=20, attack_size=2, distil=False)
 
@@ -48,9 +48,10 @@ class TestWorst:
         links = Links.of(Data(edge_index=edges, num_nodes=nodes))
         said = torch.randn(nodes, classes)
         spoken = Spoken(torch.randn(nodes, classes), said[links.voter], said)
-        rows, label = Rows.of(links.starts(), torch.tensor([0])), torch.tensor([1])
-        harm = worst_harm(spoken, rows, label, size, change)[0]
-        margin = margins(spoken, rows, label, 2.0)[0]
+        (rows,), label = Rows.alike(links.starts(), torch.tensor([0])), torch.tensor([1])
+        own, heard = spoken.own[:1], said[links.voter[rows.place]]
+        harm = worst_harm(own, heard, most_against(said, size), rows, label, size, change)[0]
+        margin = margins(own, heard, rows, label, 2.0)[0]
         for rival in (0, 2):
             least = min(self._margins(spoken, size, change, rival))
             assert float(margin[rival] - harm[rival]) <= least + 1e-5  # never milder than the truth

@@ -29,7 +29,7 @@ from unswayed.models.training.classroom import (
 from unswayed.models.training.keeping import Best, Progress, ThinDropout, seeded
 from unswayed.models.training.own_scores import OwnScores
 from unswayed.models.training.view import View, view
-from unswayed.models.training.worst import Rows, margins, worst_harm
+from unswayed.models.training.worst import Rows, margins, most_against, worst_harm
 
 CHANGES = ("any", "adds")
 
@@ -239,23 +239,36 @@ class _Teaching:
         return True
 
     def _loss(self, network: BallotNetwork, links: Links, starts: Tensor, step: int) -> Tensor:
-        """Cross-entropy of the margins now, and of what the worst changes of the row leave of them."""
+        """Cross-entropy of the margins now, and of what the worst changes of the row leave of them.
+
+        The labels of all targets are hidden, so that neighbours say to them what they would say to newcomers.
+        """
         settings, room, train = self.settings, self.room, self.room.seen.train
         learnt = train[torch.randperm(len(train), device=train.device)][: max(len(train) // 2, 1)]
-        hidden = torch.zeros(links.nodes, dtype=torch.bool, device=train.device)
-        hidden[learnt] = True
-        rows = Rows.of(starts, learnt[: settings.batch])
-        label = room.seen.data.y[rows.targets]
-        spoken = network.speak(links, room.known, hidden)
-        margin = margins(spoken, rows, label, network.tau)
-        scale = (2 + rows.degree)[:, None] / settings.sharpness  # a margin per link, whatever the degree
-        loss = functional.cross_entropy(-margin / scale, label, weight=room.weights)
+        said = network.newcomers(links, room.known.index_fill(0, learnt, -1))
         share = settings.worst_share(step)
-        if share == 0:
-            return loss
-        harm = worst_harm(spoken, rows, label, settings.attack_size, settings.change)
-        attacked = (margin - harm) / (scale + settings.attack_size / settings.sharpness)
-        return (1 - share) * loss + share * functional.cross_entropy(-attacked, label, weight=room.weights)
+        against = most_against(said, settings.attack_size) if share else None
+        loss, weight = torch.zeros((), device=said.device), torch.zeros((), device=said.device)
+        parts = Rows.alike(starts, learnt[: settings.batch])
+        targets = torch.cat([rows.targets for rows in parts])
+        spoken = network.own_scores(None if links.x is None else links.x[targets], len(targets))
+        each = torch.split(spoken, [len(rows.targets) for rows in parts])
+        for rows, own in zip(parts, each, strict=True):
+            label = room.seen.data.y[rows.targets]
+            heard = said[links.voter[rows.place]]
+            margin = margins(own, heard, rows, label, network.tau)
+            scale = (2 + rows.degree)[:, None] / settings.sharpness  # a margin per link, whatever the degree
+            loss = loss + (1 - share) * self._wrong(margin / scale, label)
+            if against is not None:
+                harm = worst_harm(own, heard, against, rows, label, settings.attack_size, settings.change)
+                attacked = (margin - harm) / (scale + settings.attack_size / settings.sharpness)
+                loss = loss + share * self._wrong(attacked, label)
+            weight = weight + room.weights[label].sum()
+        return loss / weight
+
+    def _wrong(self, margin: Tensor, label: Tensor) -> Tensor:
+        """The sum of weighted cross-entropies of these margins as logits."""
+        return functional.cross_entropy(-margin, label, weight=self.room.weights, reduction="sum")
 
 
 def _ballots_off(network: BallotNetwork) -> BallotNetwork:

@@ -61,10 +61,10 @@ class Classroom:
 
     def judge(self, network: BallotModel) -> float:
         """The weighted share of judges for which the network is proved right, averaged over the sizes that count."""
-        tried, y = copy.deepcopy(network).cpu(), self.seen.data.y.cpu()
+        tried, links, y = copy.deepcopy(network).cpu(), self.links.to("cpu"), self.seen.data.y.cpu()
         proved, all_in_all = 0.0, 0.0
         for panel, threat in zip(self.panels, self.threats, strict=True):
-            proofs = prove(tried.freeze(threat.graph, known=panel.known.cpu()), threat)
+            proofs = prove(tried.freeze(links, known=panel.known.cpu()), threat)
             truth = y[threat.nodes]
             right = torch.from_numpy(proofs.label == truth.numpy())
             size = torch.from_numpy(proofs.sizes(self.change).copy())

@@ -60,17 +60,22 @@ class Best:
 
 
 class ThinDropout:
-    """Dropout of a fixed input that touches its non-zero entries only: the same law at a fraction of the work."""
+    """Dropout of a fixed input that touches its non-zero entries only, a random byte for each: the same law, much less work.
+
+    The rate is one of 256ths, the nearest; what stays is scaled by the rate that was drawn with.
+    """
 
     def __init__(self, x: Tensor, rate: float) -> None:
-        self.x, self.rate = x, rate
+        self.x, self.lost = x, round(256 * rate)
         self.where = x.flatten().nonzero()[:, 0]
-        self.values = x.flatten()[self.where]
+        self.values = x.flatten()[self.where] * (256 / (256 - self.lost))
 
     def __call__(self) -> Tensor:
         """A fresh draw."""
-        if self.rate == 0:
+        if self.lost == 0:
             return self.x
+        words = torch.empty(len(self.values) // 8 + 1, dtype=torch.int64, device=self.x.device)
+        stays = words.random_(-(2**63), None).view(torch.uint8)[: len(self.values)] >= self.lost
         dropped = torch.zeros_like(self.x)
-        dropped.view(-1)[self.where] = nn.functional.dropout(self.values, self.rate)
+        dropped.view(-1)[self.where] = self.values * stays
         return dropped

@@ -1,16 +1,15 @@
 """Own scores of a ballot network: what it says of a node by itself, learnt from labels or from a teacher."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.data import Data
 
 from unswayed.models.training.clean import CleanSettings, fit_clean
 from unswayed.models.training.keeping import seeded
 from unswayed.models.training.teacher import taught
-from unswayed.models.training.view import View
+from unswayed.models.training.view import View, alone
 
 Weights = dict[str, Tensor]
 # they learn as the structure-free floors do, so that the network with its ballots off is one of them
@@ -42,7 +41,7 @@ class OwnScores:
         Test nodes are strangers in the inductive protocol, so there the teacher's answers on validation nodes are not learnt:
         those would not be judged as strangers.
         """
-        options = [self._taught(None, None, how) for how in FROM_LABELS]
+        options = [self._taught(None, self.seen.train, how) for how in FROM_LABELS]
         if distil:
             soft = (
                 taught(self.seen, self.classes, seed=self.seed, device=self.device)
@@ -53,19 +52,17 @@ class OwnScores:
             if protocol == "inductive":
                 pool[self.seen.val] = False
             shown = pool.nonzero()[:, 0]
-            options += [self._taught(soft.to(self.device), shown, how) for how in FROM_TEACHER]
+            options += [self._taught(soft, shown, how) for how in FROM_TEACHER]
         return max(options, key=lambda option: option[0])[1]
 
-    def _taught(
-        self, targets: Tensor | None, pool: Tensor | None, how: CleanSettings
-    ) -> tuple[float, Weights]:
-        """Validation accuracy and weights after these soft labels were learnt; None: the training nodes' own."""
+    def _taught(self, soft: Tensor | None, learnt: Tensor, how: CleanSettings) -> tuple[float, Weights]:
+        """Validation accuracy and weights after these nodes' soft labels were learnt; None: their own labels."""
         seen, own = self.seen, self.fresh()
-        bare = Data(x=seen.data.x, edge_index=seen.data.edge_index[:, :0], y=seen.data.y)
+        bare, targets = alone(seen, learnt, soft)
         with seeded(self.seed, self.device):
-            fit_clean(_Alone(own), replace(seen, data=bare), targets, pool=pool, settings=how)
+            fit_clean(_Alone(own), bare, targets, settings=how)
         with torch.no_grad():
-            right = own(seen.data.x)[seen.val].argmax(dim=1) == seen.data.y[seen.val]
+            right = own(seen.data.x[seen.val]).argmax(dim=1) == seen.data.y[seen.val]
         return float(right.float().mean()), own.state_dict()
 
 

@@ -6,38 +6,58 @@ from collections.abc import Callable, Iterable
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch_geometric.nn import APPNP
+from torch_geometric.nn import Linear
 
 from unswayed.ballots.networks import LabelBallots
-from unswayed.models.networks import DROPOUT, GCN
+from unswayed.models.networks import DROPOUT
 from unswayed.models.training.clean import CleanSettings, fit_clean
 from unswayed.models.training.keeping import accuracy, seeded
+from unswayed.models.training.spreading import Spread
 from unswayed.models.training.view import View
 
 MEMBERS = 3  # networks whose answers are averaged
+HOPS, RETURN = 10, 0.1  # of personalised PageRank
 EVERY_TEACHER = ("label ballots", "networks")
 
 
-class Propagation(nn.Module):
-    """A perceptron whose answers are spread over the graph by personalised PageRank (Gasteiger et al. 2019)."""
+class Convolutions(nn.Module):
+    """Two symmetrically normalised graph convolutions (Kipf and Welling 2017) on one graph, 64 hidden channels."""
 
-    def __init__(self, num_features: int, num_classes: int, hidden: int = 64) -> None:
+    def __init__(self, spread: Spread, num_features: int, num_classes: int, hidden: int = 64) -> None:
         super().__init__()
+        self.spread = spread
+        self.first = Linear(num_features, hidden, bias=False, weight_initializer="glorot")
+        self.second = Linear(hidden, num_classes, bias=False, weight_initializer="glorot")
+        self.shifts = nn.ParameterList([torch.zeros(hidden), torch.zeros(num_classes)])
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        """Logits of every node."""
+        x = (self.spread(self.first(x)) + self.shifts[0]).relu()
+        x = functional.dropout(x, DROPOUT, self.training)
+        out: Tensor = self.spread(self.second(x)) + self.shifts[1]
+        return out
+
+
+class Propagation(nn.Module):
+    """A perceptron whose answers are spread over one graph by personalised PageRank (Gasteiger et al. 2019)."""
+
+    def __init__(self, spread: Spread, num_features: int, num_classes: int, hidden: int = 64) -> None:
+        super().__init__()
+        self.spread = spread
         self.first = nn.Linear(num_features, hidden)
         self.second = nn.Linear(hidden, num_classes)
-        self.spread = APPNP(K=10, alpha=0.1)
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         """Logits of every node."""
         x = functional.dropout(self.first(x).relu(), DROPOUT, self.training)
-        out: Tensor = self.spread(self.second(x), edge_index)
+        said: Tensor = self.second(x)
+        out = said
+        for _ in range(HOPS):
+            out = (1 - RETURN) * self.spread(out) + RETURN * said
         return out
 
 
-TEACHERS: dict[str, Callable[[int, int], nn.Module]] = {
-    "gcn": lambda features, classes: GCN(features, classes, hidden=64),
-    "appnp": Propagation,
-}
+TEACHERS: dict[str, Callable[[Spread, int, int], nn.Module]] = {"gcn": Convolutions, "appnp": Propagation}
 
 
 def soft_labels(seen: View, num_classes: int, *, seed: int, device: str) -> Tensor:
@@ -45,14 +65,14 @@ def soft_labels(seen: View, num_classes: int, *, seed: int, device: str) -> Tens
 
     Training nodes keep their true labels.
     """
-    settings = CleanSettings()
+    settings, spread = CleanSettings(), Spread(seen.data)
     answers: dict[str, Tensor] = {}
     for name, make in TEACHERS.items():
         answers[name] = torch.zeros(seen.data.num_nodes, num_classes, device=device)
         for member in range(MEMBERS):
             with seeded(seed * MEMBERS + member, device):
                 network = fit_clean(
-                    make(seen.data.num_features, num_classes).to(device), seen, settings=settings
+                    make(spread, seen.data.num_features, num_classes).to(device), seen, settings=settings
                 )
                 with torch.no_grad():
                     answers[name] += network(seen.data.x, seen.data.edge_index).softmax(dim=1) / MEMBERS

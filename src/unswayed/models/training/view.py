@@ -44,3 +44,16 @@ def view(dataset: Dataset, split: Split, protocol: str) -> View:
     edges, _ = subgraph(kept, data.edge_index, relabel_nodes=True, num_nodes=data.num_nodes)
     visible = Data(x=data.x[kept], edge_index=edges, y=data.y[kept])
     return View(visible, number[split.train], number[split.val], kept)
+
+
+def alone(seen: View, learnt: Tensor, soft: Tensor | None = None) -> tuple[View, Tensor | None]:
+    """(view, soft labels) of the nodes to be learnt and those that judge, without an edge: all that a model of features needs.
+
+    `train` are the nodes to be learnt.
+    """
+    nodes = torch.unique(torch.cat([learnt, seen.val]))
+    number = torch.full((len(seen.data.y),), -1, device=nodes.device)
+    number[nodes] = torch.arange(len(nodes), device=nodes.device)
+    bare = Data(x=seen.data.x[nodes], edge_index=seen.data.edge_index[:, :0], y=seen.data.y[nodes])
+    view = View(bare, number[learnt], number[seen.val], seen.kept[nodes])
+    return view, None if soft is None else soft.to(nodes.device)[nodes]

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unswayed.ballots.models import Spoken
-
 NEVER = -1e9  # the harm of a change that does not exist
 
 
@@ -26,38 +24,50 @@ class Rows:
         there = step < count[:, None]
         return cls(targets, torch.where(there, first[:, None] + step, 0), there)
 
+    @classmethod
+    def alike(cls, starts: Tensor, targets: Tensor) -> list["Rows"]:
+        """The rows of these nodes, those of about the same length together, so that little is padded."""
+        length = (starts[targets + 1] - starts[targets]).clamp(min=8).double().log2().ceil()
+        return [cls.of(starts, targets[length == kind]) for kind in torch.unique(length)]
+
     @property
     def degree(self) -> Tensor:
         """int64[t]: how many links each target has."""
         return self.there.sum(dim=1)
 
 
-def margins(spoken: Spoken, rows: Rows, label: Tensor, tau: float) -> Tensor:
-    """[t, C]: how far the label is ahead of each class, now; 0 for the label itself."""
-    own = spoken.own[rows.targets]
-    said = (spoken.links[rows.place] * rows.there[..., None]).sum(dim=1)
+def margins(own: Tensor, heard: Tensor, rows: Rows, label: Tensor, tau: float) -> Tensor:
+    """[t, C]: how far the label is ahead of each class, now; 0 for the label itself.
+
+    `own` [t, C] is what the targets say of themselves, `heard` [t, d, C] what is said over each of their links.
+    """
+    said = (heard * rows.there[..., None]).sum(dim=1)
     score = (tau + rows.degree)[:, None] * own + said
     return score.gather(1, label[:, None]) - score
 
 
-def worst_harm(spoken: Spoken, rows: Rows, label: Tensor, size: int, change: str) -> Tensor:
+def most_against(said: Tensor, size: int) -> Tensor:
+    """[C, C, size]: the most that newcomers, of whom each says a row of `said`, say for a class less what they say for another.
+
+    The label first, then its rival.
+    """
+    spoken = said.T.contiguous()
+    return torch.topk(spoken - spoken[:, None], min(size, len(said)), dim=2).values
+
+
+def worst_harm(
+    own: Tensor, heard: Tensor, against: Tensor, rows: Rows, label: Tensor, size: int, change: str
+) -> Tensor:
     """[t, C]: what the `size` most harmful changes of the row, or additions alone, take from each margin.
 
     A neighbour counts as a possible newcomer too, which errs against the network by what it would say twice.
     """
-    own = spoken.own[rows.targets]
     lead = own.gather(1, label[:, None]) - own
-    said = spoken.newcomers
-    against = (
-        said[:, None, :] - said[:, :, None]
-    )  # [n, A, c]: what a newcomer says for c, less what it says for A
-    most = min(size, len(said))
-    harms = [torch.topk(against, most, dim=0).values[:, label].permute(1, 2, 0) - lead[..., None]]
+    harms = [against[label] - lead[..., None]]
     if change == "any":
-        heard = spoken.links[rows.place]
         for_label = heard.gather(2, label[:, None, None].expand(-1, heard.shape[1], 1))
         gain = (lead[:, None] + for_label - heard).masked_fill(~rows.there[..., None], NEVER)
-        most = min(size, gain.shape[1])
-        harms.append(torch.topk(gain, most, dim=1).values.permute(0, 2, 1))
+        gain = gain.transpose(1, 2).contiguous()
+        harms.append(torch.topk(gain, min(size, gain.shape[2]), dim=2).values)
     both = torch.cat(harms, dim=2)
     return torch.topk(both, min(size, both.shape[2]), dim=2).values.clamp(min=0).sum(dim=2)
