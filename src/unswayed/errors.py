@@ -13,6 +13,10 @@ class InputError(UnswayedError, ValueError):
     """Something handed to the package is wrong; the message says what and what to do."""
 
 
+class UnknownKeyword(InputError, TypeError):
+    """A function was called with a keyword that it does not have."""
+
+
 class DoubtfulSetting(UserWarning):
     """Allowed, and hardly ever meant; the message says what it does."""
 

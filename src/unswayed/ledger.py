@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from unswayed.errors import RefusedVotes, StoreError
-from unswayed.notes import PENDING, Audit, joined
+from unswayed.notes import PENDING, Audit, joined, wordless
 from unswayed.runners import Block, Runner, Tally
 from unswayed.sampling.audit import asked_again, complaint
 from unswayed.sampling.question import Question
@@ -48,7 +48,10 @@ class Ledger:
         if self.votes is None:
             return
         asked, stored = {**self.settings, "classes": self.votes.classes}, dict(self.votes.provenance)
-        if stored != json.loads(json.dumps(asked)) or self.votes.noise != self.question.noise:
+        if (
+            wordless(stored) != wordless(json.loads(json.dumps(asked)))
+            or self.votes.noise != self.question.noise
+        ):
             raise StoreError("The votes in the store are of another run than its settings; use a new folder.")
         classes = self.question.classes
         if classes is not None and self.votes.classes != classes:

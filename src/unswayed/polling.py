@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -14,11 +14,12 @@ import numpy.typing as npt
 from unswayed.errors import InputError, RefusedVotes
 from unswayed.ledger import AdaptiveLedger, Advance, Ledger
 from unswayed.runners import Block, Runner, SerialRunner
-from unswayed.sampling.classifier import style_of
+from unswayed.sampling.classifier import check_columns, check_instance, named_classes, style_of
 from unswayed.sampling.digest import describe_model
 from unswayed.sampling.question import Question
 from unswayed.sampling.threats import Threat
 from unswayed.sampling.until import Rule, gaps, looks
+from unswayed.spelling import spelled
 from unswayed.store import Store
 from unswayed.theory.noise import Noise
 from unswayed.votes import Votes
@@ -30,6 +31,7 @@ BLOCK = 1000  # sample numbers counted, stored and resumed together
 AUDIT = 300  # answers of a poll that are asked again: they miss a fault in 2% of all once in 400 polls
 
 
+@spelled()
 def poll(
     model: Any,
     threat: Threat,
@@ -42,7 +44,7 @@ def poll(
     runner: Runner | None = None,
     store: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
-    classes: int | None = None,
+    classes: int | Sequence[Any] | None = None,
     batch_size: int | None = None,
     shared: bool = True,
     purpose: str = "certify",
@@ -55,7 +57,8 @@ def poll(
     `model` is a torch module `forward(x, edge_index[, batch])`, `forward(data)` or `forward(x, adj)`, a callable, or for
     `Bits` anything with `predict`. `device` defaults to the model's own. `engine` is "auto", "generic" or "fast".
     With `store`, every counted block is kept in that folder and a later call draws only what is missing. `progress` False
-    hides the bar, which only a terminal shows. `classes` is needed where the classifier answers labels instead of logits. `shared`
+    hides the bar, which only a terminal shows. `classes` is needed where the classifier answers labels instead of logits: their number, or
+    their names in order, which certificates then speak of (scikit-learn's `classes_` are known). `shared`
     draws one noise for all targets, which leaves each target's guarantee as it is. `purpose` separates the noise that
     trains or selects a model from the noise that certifies it. `draws` picks between two streams of the same law: "dense"
     draws every entry, "sparse" only what changes (`AllPairs(data, nodes)` with shared noise), "auto" the cheaper one.
@@ -65,6 +68,8 @@ def poll(
     was another (but for logits that tie within rounding), all votes are refused. `votes.notes["audit"]` says how many agreed.
     """
     samples = whole_samples(samples)
+    check_instance(model)
+    count, names = named_classes(model, classes)
     question = Question(
         model=model,
         threat=threat,
@@ -72,14 +77,16 @@ def poll(
         seed=seed,
         purpose=purpose,
         shared=bool(shared),
-        classes=classes,
+        classes=count,
         device=device or device_of(model),
         engine=engine,
         batch_size=batch_size,
         draws=draws,
         audit=audit,
     )
-    settings = describe(question) | ({} if until is None else {"adaptive": True})
+    check_columns(model, threat)
+    words = {"words": {"classes": names}} if names else {}
+    settings = describe(question) | words | ({} if until is None else {"adaptive": True})
     kept = Store(store) if store is not None else None
     if kept is not None:
         kept.open({**settings, "noise": question.noise.to_dict()})

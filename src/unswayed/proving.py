@@ -6,7 +6,9 @@ from typing import Any, Protocol, runtime_checkable
 from unswayed.ballots.linear import linear_model
 from unswayed.certificates.protocol import Certified
 from unswayed.errors import InputError, Unsupported
+from unswayed.sampling.classifier import check_instance
 from unswayed.sampling.threats import Threat
+from unswayed.spelling import spelled
 
 
 @runtime_checkable
@@ -21,6 +23,7 @@ class Provable(Protocol):
 READERS: list[Callable[[Any], Provable | None]] = [linear_model]
 
 
+@spelled()
 def prove(model: Any, threat: Threat) -> Certified:
     """For every target its label and a proven size: exact where the model is a sum of ballots, a lower bound where it is a vote.
 
@@ -36,6 +39,7 @@ def prove(model: Any, threat: Threat) -> Certified:
 
 def provable(model: Any) -> Provable:
     """The model as something that can be proved; refused where its answer is not known to be a sum or a vote."""
+    check_instance(model)
     if isinstance(model, Provable):
         return model
     for reader in READERS:

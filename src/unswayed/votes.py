@@ -5,7 +5,7 @@ and subtractions of whole blocks; nothing random happens after this point.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from unswayed.errors import InputError, StoreError
 from unswayed.files import damaged, read_arrays, write_arrays
+from unswayed.naming import plain
 from unswayed.notes import frozen, joined, wordless
 from unswayed.theory.checks import per_target, whole_numbers
 from unswayed.theory.noise import Noise, noise_from_dict
@@ -98,11 +99,13 @@ class Votes:
         samples: int | None = None,
         ones: npt.ArrayLike | None = None,
         targets: npt.ArrayLike | None = None,
+        classes: Sequence[Any] | None = None,
         provenance: Mapping[str, Any] | None = None,
     ) -> Self:
         """Votes collected elsewhere: `counts[t, c]` samples of target `t` were answered `c`.
 
-        `samples` is how many were drawn for each target; without it, every target must have the same number of votes.
+        `samples` is how many were drawn for each target; without it, every target must have the same number of votes. `classes`
+        are names for the columns.
 
         >>> from unswayed.theory.noise import Flip
         >>> Votes.from_counts([[95, 5]], Flip(beta=0.7), entries=40).samples
@@ -117,6 +120,7 @@ class Votes:
             )
         if drawn < 1:
             raise InputError("There are no votes to certify: every count is 0.")
+        words = {} if classes is None else {"words": {"classes": list(plain(classes))}}
         return cls(
             blocks=table[None],
             starts=np.array([0]),
@@ -125,7 +129,7 @@ class Votes:
             entries=entries,  # type: ignore[arg-type]
             ones=ones,  # type: ignore[arg-type]
             targets=targets,  # type: ignore[arg-type]
-            provenance=provenance or {"collected": "elsewhere"},
+            provenance={**(provenance or {"collected": "elsewhere"}), **words},
         )
 
     @property
@@ -155,6 +159,12 @@ class Votes:
     def classes(self) -> int:
         """How many labels the classifier can answer."""
         return int(self.blocks.shape[2])
+
+    @property
+    def class_names(self) -> tuple[Any, ...]:
+        """What the classifier calls its labels, text or numbers; empty where it has no names for them."""
+        words = self.provenance.get("words")
+        return tuple(words.get("classes", ())) if isinstance(words, Mapping) else ()
 
     @property
     def adaptive(self) -> bool:

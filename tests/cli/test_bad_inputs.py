@@ -133,6 +133,13 @@ BAD = {
     "address without ray": (nothing, f"{CERTIFY} --address auto", "--runner ray"),
     "unknown built-in model": (nothing, CERTIFY.replace("mine.py:build", "transformer"), "transformer"),
     "no such model file": (nothing, CERTIFY.replace("mine.py", "yours.py"), "yours.py"),
+    "a model file without its factory": (nothing, CERTIFY.replace("mine.py:build", "mine.py"), "mine.py:build"),
+    "numbers of nodes that have names": (
+        lambda folder: [
+            (folder / name).write_text((folder / name).read_text().replace("\n", "\nv").removesuffix("v"))
+            for name in ("X.csv", "Y.csv")
+        ] + [(folder / "E.csv").write_text("source,target\nv0,v1\n")],
+        f"{CERTIFY} --nodes 3,17", "v0, v1"),
     "no such factory": (nothing, CERTIFY.replace(":build", ":create"), "create"),
     "a model file with a syntax error": (put("mine.py", "def build(:\n"), CERTIFY, "mine.py"),
     "a factory that wants more": (nothing, CERTIFY.replace(":build", ":needy"), "secret"),

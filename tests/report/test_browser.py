@@ -187,7 +187,7 @@ def test_hostile_names_stay_text(visit, tmp_path, certs_of, graph):
     certs, truth = certs_of(targets=5)
     path = write_report(
         tmp_path / "r.html", certs, data=graph, truth=truth, title=NASTY, command=NASTY, floor=0.5,
-        names=[NASTY] * 5, class_names=[NASTY] * 4, settings={NASTY: NASTY},
+        names=[NASTY] * 5, class_names=[f"{NASTY}{i}" for i in range(4)], settings={NASTY: NASTY},
     )  # fmt: skip
     page = visit(path)
     page.locator("#table tbody button").first.click()

@@ -56,13 +56,13 @@ def test_every_word_from_outside_is_escaped(certs, truth, graph):
     plain = render(summarise(certs, data=graph, truth=truth, floor=0.5, command="c", title="t"), graph)
     summary = summarise(
         certs, data=graph, truth=truth, floor=type("F", (), {"accuracy": 0.5, "name": NASTY})(), command=NASTY,
-        title=NASTY, names=names, class_names=[NASTY] * 4, settings={NASTY: NASTY},
+        title=NASTY, names=names, class_names=[f"{NASTY}{i}" for i in range(4)], settings={NASTY: NASTY},
     )  # fmt: skip
     page = render(summary, graph)
     count = lambda text, tag: sum(name == tag for name, _ in Page(text).tags)  # noqa: E731
     assert count(page, "script") == count(plain, "script") == 2
     assert count(page, "img") == 0
-    assert embedded(page)["classes"] == [NASTY] * 4
+    assert embedded(page)["classes"] == [f"{NASTY}{i}" for i in range(4)]
     assert embedded(page)["columns"]["name"] == names
 
 

@@ -38,7 +38,9 @@ def test_weakest_targets_are_listed_in_order(certs, truth):
 
 
 def test_markup_in_names_is_shown_not_obeyed(certs):
-    summary = summarise(certs, names=["[red]x[/red]"] * len(certs), class_names=["[bold]"] * 4)
+    summary = summarise(
+        certs, names=["[red]x[/red]"] * len(certs), class_names=[f"[bold]{i}" for i in range(4)]
+    )
     assert "[red]x[/red]" in text_of(weakest_table(summary, 2))
 
 

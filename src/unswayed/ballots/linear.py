@@ -15,6 +15,7 @@ from unswayed.ballots.pipelines import FittedColumns, through_steps
 from unswayed.certificates.proofs import Proofs
 from unswayed.certificates.protocol import About
 from unswayed.errors import InputError, UnsoundModel, Unsupported
+from unswayed.naming import Name, plain
 from unswayed.sampling.threats import Threat
 from unswayed.theory.ballots import Linear
 from unswayed.theory.records import Several
@@ -42,7 +43,7 @@ class Decision:
     effects: IntArray
     guard: IntArray
     scale: int
-    class_names: tuple[str, ...]
+    class_names: tuple[Name, ...]
 
     def scores(self, x: BoolArray) -> IntArray:
         """int64[t, C]: the score of every row."""
@@ -191,7 +192,7 @@ def _decision(
         effect = np.concatenate([np.zeros_like(effect), effect])
     spread = np.zeros((columns.width, len(base)), dtype=np.int64)
     spread[seen.source] = effect.T
-    return Decision(base, spread, guard, scale, tuple(str(name) for name in columns.final.classes_))
+    return Decision(base, spread, guard, scale, plain(columns.final.classes_))
 
 
 def _precision(total: FloatArray, terms: int, unit: float, finest: int) -> tuple[int, IntArray]:

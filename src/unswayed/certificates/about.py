@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unswayed.errors import InputError
+from unswayed.naming import Name, places, plain
 
 IntArray = npt.NDArray[np.int64]
 
@@ -79,7 +80,8 @@ class Words:
 class About:
     """The targets of some certificates: their numbers, the lengths of their structure vectors, and their names.
 
-    `ones` counts the entries that are 1 (None where unknown), `threat` is the mapping of `Threat.describe()`.
+    `ones` counts the entries that are 1 (None where unknown), `threat` is the mapping of `Threat.describe()`, whose names of
+    nodes are used where no others are given.
     """
 
     targets: IntArray
@@ -88,7 +90,7 @@ class About:
     ones: IntArray | None = None
     threat: Mapping[str, Any] = field(default_factory=dict)
     target_names: tuple[str, ...] = ()
-    class_names: tuple[str, ...] = ()
+    class_names: tuple[Name, ...] = ()  # numbers where the classifier's own classes are numbers
     node_names: tuple[str, ...] = ()  # of every node of the graph, so that entries can be told by their ends
 
     def __post_init__(self) -> None:
@@ -96,13 +98,21 @@ class About:
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, _frozen(getattr(self, name)))
         object.__setattr__(self, "threat", dict(self.threat) if isinstance(self.threat, Mapping) else {})
-        for name in ("target_names", "class_names", "node_names"):
+        for name in ("target_names", "node_names"):
             object.__setattr__(self, name, tuple(map(str, getattr(self, name))))
+        object.__setattr__(self, "class_names", plain(self.class_names))
+        if not self.target_names and (known := self._known_names):
+            named = tuple(known.get(str(target), str(target)) for target in self.targets.tolist())
+            object.__setattr__(self, "target_names", named)
         wanted = {self.targets.shape, self.entries.shape, (len(self),)}
         if len(wanted) != 1 or (self.ones is not None and self.ones.shape != (len(self),)):
             raise InputError("Every target needs one number of entries (and, where known, of ones).")
         if self.target_names and len(self.target_names) != len(self):
             raise InputError(f"There are {len(self)} targets but {len(self.target_names)} names for them.")
+        if self.class_names and len(set(self.class_names)) != self.classes:
+            raise InputError(
+                f"There are {self.classes} classes but {len(set(self.class_names))} different names for them."
+            )
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -128,11 +138,33 @@ class About:
         """A target as people read it."""
         return self.target_names[position] if self.target_names else str(self.targets[position])
 
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        """All classes as people read them; empty where they have no names."""
+        return tuple(map(str, self.class_names))
+
     def label_name(self, label: int) -> str:
         """A label as people read it; "abstains" for −1."""
         if label < 0:
             return "abstains"
-        return self.class_names[label] if label < len(self.class_names) else str(label)
+        return str(self.class_names[label]) if label < len(self.class_names) else str(label)
+
+    def places(self, labels: npt.ArrayLike) -> IntArray:
+        """The class number of each label, given by name or by number; −1 where it is missing, refused where it is no class."""
+        return places(labels, self.classes, self.class_names)
+
+    @property
+    def _known_names(self) -> Mapping[str, str]:
+        """What the threat calls its nodes, by their numbers; empty where it does not say."""
+        words = self.threat.get("words")
+        names = words.get("names") if isinstance(words, Mapping) else None
+        return names if isinstance(names, Mapping) else {}
+
+    def node_name(self, node: int) -> str:
+        """A node as people read it."""
+        if node < len(self.node_names):
+            return self.node_names[node]
+        return str(self._known_names.get(str(node), node))
 
     def ends(self, position: int, entry: int) -> tuple[int, int] | None:
         """The two nodes that an entry of this target joins; None where the threat does not say."""
@@ -150,10 +182,7 @@ class About:
         if ends is None:
             return str(entry)
         own = int(self.targets[position]) if self.words.unit == "node" else -1
-        named = [
-            self.node_names[end] if end < len(self.node_names) else str(end) for end in ends if end != own
-        ]
-        return "–".join(named)
+        return "–".join(self.node_name(end) for end in ends if end != own)
 
     def take(self, index: IntArray) -> Self:
         """The targets at these positions."""
@@ -177,6 +206,7 @@ class Column:
     title: str = ""
     meaning: str = ""
     rounding: str = ""
+    names: tuple[str, ...] = ()  # of the values, where they are numbers of classes
 
     def rounded(self, digits: int = 6) -> npt.NDArray[Any]:
         """The values with so many decimals, to the safe side."""
@@ -188,6 +218,8 @@ class Column:
 
     def shown(self, position: int, digits: int = 4) -> str:
         """One value as a table shows it."""
+        if self.names:
+            return self.names[int(self.values[position])]
         value = self.rounded(digits)[position]
         return f"{value:.{digits}f}" if np.issubdtype(self.values.dtype, np.floating) else str(value)
 

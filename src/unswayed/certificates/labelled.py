@@ -57,6 +57,12 @@ class Labelled:
         return self.size < 0
 
     @property
+    def answer(self) -> npt.NDArray[Any]:
+        """The label of each target as the classifier names it; None where nothing is promised."""
+        names = self.about.class_names or range(self.about.classes)
+        return np.array([None if label < 0 else names[label] for label in self.label.tolist()], object)
+
+    @property
     def targets(self) -> IntArray:
         """The node or graph number of each target."""
         return self.about.targets

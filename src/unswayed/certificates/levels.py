@@ -37,7 +37,7 @@ def doubt_in_words(alpha: float) -> str:
 def warn_of_level(alpha: float) -> None:
     """Warn of a level at which many certificates may be wrong."""
     if said := doubt_in_words(alpha):
-        warnings.warn(said, DoubtfulSetting, stacklevel=3)
+        warnings.warn(said, DoubtfulSetting, stacklevel=4)
 
 
 def rounded_down(probability: float) -> str:

@@ -19,8 +19,11 @@ from unswayed.votes import Votes
 LISTED = 6  # labels that an explanation shows the votes of
 
 
-def certifiable(votes: Votes, bounds: str, allowed: tuple[str, ...] = METHODS) -> None:
+def certifiable(votes: Any, bounds: str, allowed: tuple[str, ...] = METHODS) -> None:
     """Refuse votes and bounds that would make a certificate say more than it may."""
+    if not isinstance(votes, Votes):
+        already = " (these are certificates already)" if isinstance(votes, Certified) else ""
+        raise InputError(f"certify takes votes, as poll returns them, not {type(votes).__name__}{already}.")
     if bounds not in allowed:
         raise InputError(f"bounds must be one of {', '.join(allowed)}, not {bounds!r}.")
     if votes.adaptive and bounds != "anytime":
@@ -36,7 +39,12 @@ def about_votes(votes: Votes) -> About:
     """The targets of these votes."""
     threat = votes.provenance.get("threat")
     return About(
-        votes.targets, votes.entries, votes.classes, votes.ones, threat if isinstance(threat, Mapping) else {}
+        votes.targets,
+        votes.entries,
+        votes.classes,
+        votes.ones,
+        threat if isinstance(threat, Mapping) else {},
+        class_names=votes.class_names,
     )
 
 
@@ -231,7 +239,11 @@ class Polled(Certified):
             "Bounds": self.bounds,
             "Ceiling": f"K can reach at most {self.ceiling} with these settings",
             "Audit": audit_in_words(self.votes.notes),
-            **{f"Provenance: {name}": in_words(value) for name, value in self.votes.provenance.items()},
+            **{
+                f"Provenance: {name}": in_words(value)
+                for name, value in self.votes.provenance.items()
+                if name != "words"
+            },
             **{
                 f"Note: {name}": in_words(value)
                 for name, value in self.votes.notes.items()

@@ -65,6 +65,7 @@ def frame(certs: "Certified") -> "pd.DataFrame":
     return pd.DataFrame({
         "target": list(certs.about.target_names) or certs.targets,
         "label": certs.label,
+        **({"answer": certs.answer} if certs.about.class_names else {}),
         "size": certs.size,
         "adds": certs.sizes("adds"),
         "deletes": certs.sizes("deletes"),
@@ -80,6 +81,7 @@ def document(certs: "Certified") -> dict[str, Any]:
         "kind": certs.kind,
         "method": certs.method,
         "confidence": certs.confidence,
+        "classes": list(certs.about.class_names) or None,
         **certs.facts(),
         "ceiling": certs.ceiling,
         "at_most_wrong_95": certs.doubtful,
@@ -89,7 +91,8 @@ def document(certs: "Certified") -> dict[str, Any]:
 
 def rows(certs: "Certified") -> list[dict[str, Any]]:
     """One JSON-ready row per target."""
-    columns = {"label": certs.label, "size": certs.size}
+    columns = {"label": certs.label, **({"answer": certs.answer} if certs.about.class_names else {})}
+    columns |= {"size": certs.size}
     columns |= {"adds": certs.sizes("adds"), "deletes": certs.sizes("deletes")}
     columns |= {column.name: column.values for column in certs.evidence()}
     lists = {name: values.tolist() for name, values in columns.items()}

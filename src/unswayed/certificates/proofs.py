@@ -131,7 +131,13 @@ class Proofs(Certified):
     def evidence(self) -> tuple[Column, ...]:
         """The runner-up and the margin."""
         return (
-            Column("runner_up", self.runner_up, "runner-up", "the label with the next highest score"),
+            Column(
+                "runner_up",
+                self.runner_up,
+                "runner-up",
+                "the label with the next highest score",
+                names=self.about.label_names,
+            ),
             Column(
                 "margin",
                 self.margin,

@@ -28,6 +28,7 @@ from unswayed.certificates.levels import confidence_in_words, most_wrong
 from unswayed.certificates.shared import flipped
 from unswayed.certificates.shared import in_words as shared_in_words
 from unswayed.errors import InputError, Unsupported
+from unswayed.naming import Name
 
 if TYPE_CHECKING:
     import os
@@ -195,21 +196,46 @@ class Certified(Labelled, ABC):
     def accuracy(self, y: npt.ArrayLike, at: npt.ArrayLike = 0, change: str = "any") -> FloatArray:
         """Certified accuracy: the share of targets with the right label and a size of at least each k in `at`.
 
-        An abstention is never right, at any k.
+        An abstention is never right, at any k. Labels are given as the classifier names them: by name where classes have names.
         """
         return self.share(at, change, self._labels(y) == self.label)
 
     def recall(
-        self, y: npt.ArrayLike, positive: int = 1, at: npt.ArrayLike = 0, change: str = "any"
+        self, y: npt.ArrayLike, positive: Name = 1, at: npt.ArrayLike = 0, change: str = "any"
     ) -> FloatArray:
         """Of the truly positive targets, the share answered positive with a size of at least each k: it stays flagged."""
-        truly = self._labels(y) == positive
+        flag, truth = self._place(positive), self._labels(y)
+        truly = truth == flag
         if not truly.any():
             raise InputError(f"No target has the label {positive}, so there is no recall.")
-        return self[truly].share(at, change, self.label[truly] == positive)
+        return self[truly].share(at, change, self.label[truly] == flag)
+
+    def precision(
+        self, y: npt.ArrayLike, positive: Name = 1, at: npt.ArrayLike = 0, change: str = "any"
+    ) -> FloatArray:
+        """Of all that may be flagged under k changes of each target, the least share that is truly positive.
+
+        Kept are the truly positive ones that stay flagged. Every other target whose true label is another counts as flagged,
+        unless it is certified not to be: an attacker may have it flagged. It is 1 where none of those is left.
+        """
+        flag, truth = self._place(positive), self._labels(y)
+        if np.any(truth < 0):
+            raise InputError("Precision needs every target's true label; pick those that are known.")
+        strong = self.sizes(check_change(change)) >= np.maximum(np.asarray(at), 0)[..., None]
+        kept = (strong & (truth == flag) & (self.label == flag)).sum(axis=-1)
+        alarms = ((truth != flag) & ~(strong & (self.label != flag))).sum(axis=-1)
+        shares: FloatArray = np.where(alarms == 0, 1.0, kept / np.maximum(kept + alarms, 1))
+        return shares
+
+    def _place(self, positive: Name) -> int:
+        """The number of the class that should stay flagged, given by name or number."""
+        place = int(self.about.places([positive])[0])
+        if place < 0:
+            raise InputError(f"positive must name a class, not {positive!r}.")
+        return place
 
     def _labels(self, y: npt.ArrayLike) -> npt.NDArray[Any]:
-        truth = np.asarray(y)
+        truth = self.about.places(y)
         if truth.shape != self.label.shape:
             raise InputError(f"There are {len(self)} targets but the labels have shape {truth.shape}.")
         return truth

@@ -14,6 +14,7 @@ from unswayed.certificates.levels import confidence_in_words, rounded_down, roun
 from unswayed.certificates.polled import Polled, about_votes, certifiable
 from unswayed.certificates.protocol import Column, check_change
 from unswayed.errors import InputError
+from unswayed.spelling import spelled
 from unswayed.theory.bounds import bound_votes, ceiling
 from unswayed.theory.size import certified_size, grid
 from unswayed.votes import Votes
@@ -161,6 +162,7 @@ class Certificates(Polled):
         }
 
 
+@spelled()
 def certify(
     votes: Votes, *, alpha: float = 0.001, bounds: str = "strict", family: bool = False, rivals: str = "all"
 ) -> Certificates:

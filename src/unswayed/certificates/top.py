@@ -10,6 +10,7 @@ from unswayed.certificates.levels import rounded_down, rounded_up, warn_of_level
 from unswayed.certificates.polled import Polled, about_votes, certifiable
 from unswayed.certificates.protocol import Column, check_change
 from unswayed.errors import InputError
+from unswayed.spelling import spelled
 from unswayed.theory.anytime import limits
 from unswayed.theory.binomial import lower_limit, upper_limit
 from unswayed.theory.bounds import check_level
@@ -143,6 +144,7 @@ class TopCertificates(Polled):
         return f"at most {rounded_up(self.p_others[position, place - (place > asked)])}"
 
 
+@spelled()
 def certify_top(
     votes: Votes,
     k: int,

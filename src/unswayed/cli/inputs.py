@@ -16,6 +16,7 @@ from unswayed.datasets import Dataset, Split, load, read_csv, split
 from unswayed.datasets.catalog import entry
 from unswayed.datasets.sources import find
 from unswayed.errors import InputError, WorldError
+from unswayed.sampling.classifier import check_device
 from unswayed.sampling.threats import AllPairs, Row, Threat
 from unswayed.theory.keep import Keep
 from unswayed.theory.noise import AddDelete, Flip, Noise
@@ -119,13 +120,10 @@ def read_seats(words: str) -> Keep:
 def read_device(device: str) -> str:
     """The device, if this machine has it."""
     try:
-        wanted = torch.device(device)
-        torch.empty(0, device=wanted)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise InputError(
-            f"This machine has no device {device!r} that torch can use; try --device cpu."
-        ) from error
-    return str(wanted)
+        check_device(device)
+    except InputError as error:
+        raise InputError(str(error).replace("device='cpu'", "--device cpu")) from error
+    return str(torch.device(device))
 
 
 @dataclass(frozen=True)
@@ -163,12 +161,16 @@ def _numbers(words: str, count: int, known: tuple[str, ...] | None, task: str) -
                 f"--nodes: {word!r} is not a number; give test, val, all, or numbers such as 3,17,42."
             )
         if place is None or place >= count:
-            last = "" if known is not None else f" (they go from 0 to {count - 1})"
+            last = f" (they go from 0 to {count - 1})" if known is None else f"; it has {_few(known)}"
             raise InputError(f"There is no {task} {word!r} in this dataset{last}.")
         found.append(place)
     if len(set(found)) != len(found):
         raise InputError("--nodes names a target twice; name each once.")
     return found
+
+
+def _few(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:4]) + (" and so on" if len(names) > 4 else "")
 
 
 def read_threat(dataset: Dataset, targets: Targets, kind: str | None) -> Threat:
@@ -185,6 +187,10 @@ def read_threat(dataset: Dataset, targets: Targets, kind: str | None) -> Threat:
 def load_factory(words: str, dataset: Dataset) -> Any:
     """The classifier that `file.py:factory` returns; the factory gets num_features and num_classes if it asks."""
     place, _, name = words.rpartition(":")
+    if words.endswith(".py"):
+        raise InputError(
+            f"--model {words} does not say which function of that file makes the model; write {words}:build if it is called build."
+        )
     path = Path(place)
     if not path.is_file():
         raise InputError(f"There is no file {place}; --model takes a built-in name or file.py:factory.")

@@ -227,7 +227,7 @@ def run_plan(plan: Plan, threat: Threat, model: Any, record: Record | None) -> V
         engine=plan.engine,
         runner=plan.runner,
         store=plan.store,
-        classes=plan.dataset.num_classes,
+        classes=plan.dataset.class_names or plan.dataset.num_classes,
         batch_size=plan.batch_size,
         audit=plan.audit,
         purpose=plan.purpose,

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 from html import escape
 from importlib import resources
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from unswayed.report import charts
 from unswayed.report.neighbourhood import pictures, with_attacks
 from unswayed.report.summary import Summary, median, summarise
 from unswayed.report.words import attack, confidence, headline, percent, reading, verdict
+from unswayed.spelling import check_keywords
 
 
 def write_report(path: str | os.PathLike[str], certs: Certified, *, data: Any = None, **about: Any) -> Path:
@@ -32,6 +34,7 @@ def write_report(path: str | os.PathLike[str], certs: Certified, *, data: Any = 
     `class_names` (of targets and labels), `settings` (further lines for the table of settings).
     """
     where = Path(path)
+    check_keywords("write_report", about, [*signature(summarise).parameters][1:])
     write_atomically(where, render(summarise(certs, data=data, **about), data).encode())
     return where
 
@@ -114,6 +117,7 @@ def _evidence(certs: Certified, order: npt.NDArray[np.int64]) -> list[dict[str, 
         {
             "name": column.name,
             "title": column.title,
+            "names": list(column.names) or None,
             "digits": 4 if np.issubdtype(column.values.dtype, np.floating) else 0,
             "values": column.rounded(4)[order].tolist(),
         }

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from unswayed.certificates import Certified, Words
 from unswayed.errors import InputError
 from unswayed.report.neighbourhood import simple_edges
+from unswayed.votes import Votes
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -93,7 +94,7 @@ class Summary:
         """Certified accuracy at each size in `at`; without truth, the share certified."""
         if self.truth is None:
             return self.certs.share(at, change)
-        return self.certs.accuracy(self.truth, at, change)
+        return self.certs.share(at, change, self.truth == self.certs.label)
 
     @cached_property
     def attack_curve(self) -> FloatArray | None:
@@ -169,15 +170,17 @@ def summarise(
     `floor` is an accuracy or an object with `accuracy` and `name`; `attacked[t]` is the size of the smallest attack
     found on target t, −1 (or NaN) where none was found; `data` is the graph, or the list of graphs, that was certified.
     """
+    _check(certs)
     if not len(certs):
         raise InputError("There are no targets, so there is nothing to report.")
     accuracy = None if floor is None else float(getattr(floor, "accuracy", floor))
     if accuracy is not None and not 0 <= accuracy <= 1:
         raise InputError(f"The floor must be an accuracy between 0 and 1, not {accuracy}.")
+    certs = certs.named(targets=names, classes=class_names)
     return Summary(
-        certs=certs.named(targets=names, classes=class_names),
+        certs=certs,
         title=title or "Certified robustness",
-        truth=_fitting(certs, truth, "truth"),
+        truth=_fitting(certs, None if truth is None else certs.about.places(truth), "truth"),
         floor=accuracy,
         floor_name=str(getattr(floor, "name", "structure-free model")),
         attacked=_fitting(certs, attacked, "attacked"),
@@ -185,6 +188,13 @@ def summarise(
         command=command,
         settings={str(name): str(value) for name, value in (settings or {}).items()},
     )
+
+
+def _check(certs: Any) -> None:
+    """Refuse what is no certificate yet."""
+    if not isinstance(certs, Certified):
+        hint = "; certify them first" if isinstance(certs, Votes) else ""
+        raise InputError(f"A report is made of certificates, not of {type(certs).__name__}{hint}.")
 
 
 def _fitting(certs: Certified, values: npt.ArrayLike | None, name: str) -> IntArray | None:

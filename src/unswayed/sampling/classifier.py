@@ -12,7 +12,8 @@ Answers are logits (floating, one column a class) or labels (whole numbers, -1 f
 
 import copy
 import inspect
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,7 +21,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from unswayed.errors import InputError, UnsoundModel
+from unswayed.errors import DoubtfulSetting, InputError, UnsoundModel
+from unswayed.naming import plain
 from unswayed.sampling.absent import Absent, refusal
 from unswayed.sampling.inputs import Graph
 from unswayed.sampling.threats.base import Threat
@@ -28,6 +30,12 @@ from unswayed.sampling.threats.base import Threat
 DENSE_NAMES = ("adj", "adjacency", "adj_matrix", "adj_t")
 VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 GIVEN = ("x", "edge_index", "batch", *DENSE_NAMES)
+
+
+NO_FEATURES = (
+    "The graph has no node features (x is None), and the classifier failed without them ({error}); set data.x, give every node of a "
+    "networkx graph an attribute 'x', or hand over (adjacency, features)."
+)
 
 
 class Classifier:
@@ -41,6 +49,8 @@ class Classifier:
         device: str = "cpu",
         dtype: torch.dtype | None = None,
     ) -> None:
+        check_instance(model)
+        check_device(device)
         self.model = _placed(model, device, dtype)
         self.threat = threat
         self.device = torch.device(device)
@@ -67,14 +77,21 @@ class Classifier:
 
     def logits(self, graph: Graph, x: Tensor | None, edge_index: Tensor, count: int) -> Tensor:
         """The raw answer for `count` noisy versions of `graph`, block-diagonal in `edge_index`: one row an answer."""
-        if self.style == "dense":
-            out = self._ask_dense(graph, x, edge_index, count)
-        elif self.style == "data":
-            out = self._ask_data(graph, x, edge_index, count)
-        else:
-            named = {"batch": batch_of(graph, count, edge_index.device)} if "batch" in self.names else {}
-            out = self.model(x, edge_index, **named)
+        try:
+            out = self._ask(graph, x, edge_index, count)
+        except (TypeError, AttributeError, RuntimeError) as error:
+            if x is not None or isinstance(error, InputError):
+                raise
+            raise InputError(NO_FEATURES.format(error=" ".join(str(error).split()))) from error
         return self.shaped(out, count * graph.num_nodes if self.per_node else count)
+
+    def _ask(self, graph: Graph, x: Tensor | None, edge_index: Tensor, count: int) -> Any:
+        if self.style == "dense":
+            return self._ask_dense(graph, x, edge_index, count)
+        if self.style == "data":
+            return self._ask_data(graph, x, edge_index, count)
+        named = {"batch": batch_of(graph, count, edge_index.device)} if "batch" in self.names else {}
+        return self.model(x, edge_index, **named)
 
     def _ask_data(self, graph: Graph, x: Tensor | None, edge_index: Tensor, count: int) -> Any:
         """The answer to `forward(data)`; refused if it used anything that a noisy graph does not have."""
@@ -119,7 +136,16 @@ class Classifier:
         if isinstance(self.model, nn.Module):
             return self.shaped(self.model(rows.to(self.dtype or _dtype_of(self.model))), len(rows))
         ask = getattr(self.model, "predict", None) or self.model
-        return self.shaped(ask(rows.cpu().numpy()), len(rows))
+        return self.shaped(ask(self._table(rows.cpu().numpy())), len(rows))
+
+    def _table(self, rows: Any) -> Any:
+        """The rows as the classifier was fitted on them: under the names of its columns, where it knows some."""
+        names = getattr(self.model, "feature_names_in_", None)
+        if names is None or len(names) != rows.shape[1]:
+            return rows
+        import pandas as pd  # costs half a second, and only such classifiers need it
+
+        return pd.DataFrame(rows, columns=names)
 
     def shaped(self, out: Any, rows: int) -> Tensor:
         """The answer as floating [rows, classes] or whole-number [rows], or a refusal that says what came instead."""
@@ -150,9 +176,10 @@ class Classifier:
     def _named(self, out: Any) -> Tensor:
         """Labels of a scikit-learn classifier as positions in its `classes_`."""
         if self.labels is not None and out.ndim == 1:
-            place = np.searchsorted(self.labels, out)
-            place = np.minimum(place, len(self.labels) - 1)
-            return torch.as_tensor(np.where(np.asarray(self.labels)[place] == out, place, -1))
+            known = np.asarray(self.labels)
+            order = np.argsort(known, kind="stable")
+            place = order[np.minimum(np.searchsorted(known, out, sorter=order), len(known) - 1)]
+            return torch.as_tensor(np.where(known[place] == out, place, -1))
         if out.dtype.kind not in "biuf":
             raise UnsoundModel(
                 f"The classifier returned {out.dtype} values; whole-number labels or logits are needed."
@@ -219,6 +246,59 @@ def style_of(model: Any, threat: Threat) -> str:
             f"The classifier's forward needs {', '.join(missing)}, which a noisy graph does not have."
         )
     return "edges"
+
+
+def check_instance(model: Any) -> None:
+    """Refuse a class where a model is meant."""
+    if isinstance(model, type):
+        raise InputError(
+            f"The model is the class {model.__name__}, not a model of it; make one: {model.__name__}(…)."
+        )
+
+
+def check_device(device: str) -> None:
+    """Refuse a device that torch cannot use here."""
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise InputError(
+            f"This machine has no device {device!r} that torch can use; try device='cpu'."
+        ) from error
+
+
+def check_columns(model: Any, threat: Threat) -> None:
+    """Refuse a table whose columns are not those that the classifier was fitted on, in the same order."""
+    fitted, given = getattr(model, "feature_names_in_", None), getattr(threat, "columns", ())
+    if fitted is None or isinstance(model, nn.Module):
+        return
+    known = tuple(map(str, fitted))
+    if given and given != known:
+        pairs = zip(given, known, strict=False)
+        place, (mine, theirs) = next(((i, p) for i, p in enumerate(pairs) if p[0] != p[1]), (0, ("", "")))
+        how = (
+            f"column {place} is {mine!r} here and {theirs!r} there"
+            if mine != theirs
+            else "their numbers differ"
+        )
+        raise InputError(
+            f"The columns are not those that the classifier was fitted on: {how}; use x[model.feature_names_in_]."
+        )
+    if not given and threat.style == "bits":
+        warnings.warn(
+            "The classifier was fitted on a DataFrame and the rows have no column names; they are taken in the order of the fitted "
+            "columns. A DataFrame in Bits would be checked.",
+            DoubtfulSetting,
+            stacklevel=2,
+        )
+
+
+def named_classes(model: Any, classes: Any) -> tuple[Any, list[Any]]:
+    """(How many labels there are, what they are called): by the names given, or by scikit-learn's `classes_`; [] where nobody says."""
+    if isinstance(classes, Sequence | np.ndarray) and not isinstance(classes, str):
+        names = list(plain(classes))
+        return len(names), names
+    known = None if isinstance(model, nn.Module | type) else getattr(model, "classes_", None)
+    return classes, [] if known is None else list(plain(known))
 
 
 def batch_of(graph: Graph, count: int, device: torch.device) -> Tensor:

@@ -24,7 +24,7 @@ def receptive_fields(
         raise InputError(f"layers must be a whole number from 1 up, not {layers!r}.")
     graph = read_graph(data)
     listed = np.array(nodes) if isinstance(nodes, np.ndarray) else nodes  # torch would warn of a frozen array
-    chosen, n = read_nodes(listed, graph.num_nodes), graph.num_nodes
+    chosen, n = read_nodes(listed, graph.num_nodes, graph.names), graph.num_nodes
     first, second = (end.numpy() for end in graph.pairs)
     ends = np.concatenate([first, second]), np.concatenate([second, first])
     joins = coo_array((np.ones(len(ends[0]), dtype=bool), ends), shape=(n, n)).tocsr()

@@ -15,6 +15,8 @@ from torch import Tensor
 
 from unswayed.errors import InputError
 
+NAMES = "node_names"  # the attribute of a Data that says what its nodes are called
+
 
 @dataclass(frozen=True, eq=False)
 class Graph:
@@ -23,7 +25,8 @@ class Graph:
     `pairs` is int64[2, m] with i < j, sorted by entry number j(j-1)/2 + i; `loops` the nodes that carry a self-loop,
     which is constant structure and no entry; `extras` further constants with one row a node, for `forward(data)`;
     `edge_data` the names of edge attributes that the source carried and that were left out, `left_out` those of everything
-    else that was; `kind` the source's class where it is not torch_geometric's own and may answer by code of its own.
+    else that was; `kind` the source's class where it is not torch_geometric's own and may answer by code of its own; `names`
+    what the source calls its nodes, where it does not number them from 0.
     """
 
     num_nodes: int
@@ -34,6 +37,7 @@ class Graph:
     edge_data: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     kind: str = ""
+    names: tuple[Any, ...] = ()
 
     @property
     def edge_index(self) -> Tensor:
@@ -111,8 +115,13 @@ def read_graph(source: Any) -> Graph:
         return _from_pyg(source)
     if hasattr(source, "is_directed") and hasattr(source, "adjacency"):
         return _from_networkx(source)
+    tables = (
+        " (a table of edges: networkx.from_pandas_edgelist, or unswayed.datasets.read_csv for files)"
+        if hasattr(source, "columns")
+        else ""
+    )
     raise InputError(
-        f"A graph cannot be read from {type(source).__name__}; give a torch_geometric Data, a networkx graph, "
+        f"A graph cannot be read from {type(source).__name__}{tables}; give a torch_geometric Data, a networkx graph, "
         "an adjacency matrix, or (adjacency, features)."
     )
 
@@ -201,12 +210,23 @@ def _from_pyg(data: Any) -> Graph:
         and data[name].shape[0] == n
         if name != "y" or n > 1
     }
-    rest = {
+    rest: dict[str, Any] = {
+        "names": _names(getattr(data, NAMES, None), n),
         "edge_data": edge_data,
         "left_out": tuple(name for name in names if name not in edge_data and name not in extras),
         "kind": "" if _is_plain(type(data)) else type(data).__name__,
     }
     return _clean(n, data.edge_index, x=_features(data.x, n), extras=extras, **rest)
+
+
+def _names(given: Any, num_nodes: int) -> tuple[Any, ...]:
+    """What a Data calls its nodes, one different name for each."""
+    names = () if given is None else tuple(given.tolist() if hasattr(given, "tolist") else given)
+    if given is not None and (len(names) != num_nodes or len(set(names)) != num_nodes):
+        raise InputError(
+            f"{NAMES} must hold a different name for each of the {num_nodes} nodes; it holds {len(set(names))} of {len(names)}."
+        )
+    return names
 
 
 def _is_plain(kind: type) -> bool:
@@ -239,7 +259,8 @@ def _from_adjacency(adjacency: Any, x: Any) -> Graph:
 
 
 def _from_networkx(graph: Any) -> Graph:
-    """Node i is the i-th node of the graph's own order; the features are the node attribute `x` where all have one."""
+    """Node i is the i-th node of the graph's own order, and called what the graph calls it; the features are the node attribute
+    `x` where all have one."""
     if graph.is_directed():
         raise InputError("The networkx graph is directed; make it undirected first (graph.to_undirected()).")
     place = {node: i for i, node in enumerate(graph)}
@@ -253,4 +274,7 @@ def _from_networkx(graph: Any) -> Graph:
         else np.asarray(rows, dtype=np.float32).reshape(len(rows), -1)
     )
     both = np.concatenate([edges, edges[::-1]], axis=1)
-    return _clean(len(place), both, x=_features(x, len(place)), edge_data=tuple(sorted(on_edges)))
+    names = () if list(place) == list(range(len(place))) else tuple(place)
+    return _clean(
+        len(place), both, x=_features(x, len(place)), edge_data=tuple(sorted(on_edges)), names=names
+    )

@@ -1,5 +1,6 @@
 """Nodes and pairs of nodes as users write them, checked."""
 
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
@@ -7,23 +8,54 @@ import torch
 from torch import Tensor
 
 from unswayed.errors import InputError
-from unswayed.sampling.inputs import Graph, pair_entries
+from unswayed.sampling.inputs import NAMES, Graph, pair_entries
+
+LISTED = 5  # names that a refusal shows
 
 
 def to_data(graph: Graph) -> Any:
     """The clean graph as a torch_geometric Data with its node-level constants."""
     from torch_geometric.data import Data
 
-    return Data(x=graph.x, edge_index=graph.edge_index, num_nodes=graph.num_nodes, **graph.extras)
+    named = {NAMES: list(graph.names)} if graph.names else {}
+    return Data(x=graph.x, edge_index=graph.edge_index, num_nodes=graph.num_nodes, **graph.extras, **named)
 
 
-def read_nodes(nodes: Any, num_nodes: int) -> Tensor:
-    """int64[targets] from whole numbers or a boolean mask over all nodes; order is kept."""
-    try:
-        chosen: Tensor = torch.as_tensor(nodes).detach().cpu()
-    except (TypeError, ValueError, RuntimeError) as error:
+def numbered(nodes: Any, names: tuple[Any, ...]) -> Any:
+    """Nodes that are given by name as numbers; numbers and masks as they are, unless the names are no text themselves."""
+    given = nodes.tolist() if hasattr(nodes, "tolist") else nodes
+    listed = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+    by_name = bool(names) and not all(isinstance(name, str) for name in names)
+    if not any(isinstance(item, str) for item in listed) and (not by_name or _is_mask(listed)):
+        return nodes
+    if not names:
         raise InputError(
-            f"nodes must be whole numbers or a boolean mask, not {type(nodes).__name__}."
+            f"The graph's nodes are numbers, and {_first(listed)!r} is none; give numbers from 0, or say what the nodes are "
+            f"called: data.{NAMES} = [...]."
+        )
+    place = {name: i for i, name in enumerate(names)}
+    strange = [item for item in listed if not isinstance(item, Hashable) or item not in place]
+    if strange:
+        few = ", ".join(repr(name) for name in names[:LISTED])
+        raise InputError(f"There is no node {strange[0]!r} in this graph; its first nodes are {few}.")
+    return [place[item] for item in listed]
+
+
+def _is_mask(items: list[Any]) -> bool:
+    return all(isinstance(item, bool) for item in items)
+
+
+def _first(items: list[Any]) -> Any:
+    return next(item for item in items if isinstance(item, str))
+
+
+def read_nodes(nodes: Any, num_nodes: int, names: tuple[Any, ...] = ()) -> Tensor:
+    """int64[targets] from names, whole numbers or a boolean mask over all nodes; order is kept."""
+    try:
+        chosen: Tensor = torch.as_tensor(numbered(nodes, names)).detach().cpu()
+    except (TypeError, RuntimeError) as error:
+        raise InputError(
+            f"nodes must be names, whole numbers or a boolean mask, not {type(nodes).__name__}."
         ) from error
     chosen = chosen[None] if chosen.ndim == 0 else chosen
     if chosen.dtype == torch.bool:
@@ -43,8 +75,10 @@ def read_nodes(nodes: Any, num_nodes: int) -> Tensor:
     return chosen.long().clone()
 
 
-def read_pairs(pairs: Any, num_nodes: int) -> Tensor:
+def read_pairs(pairs: Any, num_nodes: int, names: tuple[Any, ...] = ()) -> Tensor:
     """int64[2, m] with i < j, in the order given, from [m, 2] or a list of tuples; a [2, m] tensor with m != 2 too."""
+    if names and not isinstance(pairs, Tensor):
+        pairs = [numbered(pair, names) for pair in pairs]
     listed = torch.as_tensor(np.asarray(pairs) if not isinstance(pairs, Tensor) else pairs).detach().cpu()
     if listed.ndim == 2 and listed.shape[1] != 2 and listed.shape[0] == 2:
         listed = listed.T

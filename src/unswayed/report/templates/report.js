@@ -23,8 +23,8 @@
     {key: "deletes", title: "deletes", text: i => far(data.deletes[i]), value: i => data.deletes[i]},
     {key: "attacked", title: "attack found", text: i => data.attacked[i] < 0 ? "none" : String(data.attacked[i]),
      value: i => data.attacked[i] < 0 ? Infinity : data.attacked[i]},
-    ...facts.evidence.map(more => ({title: more.title, value: i => more.values[i],
-      text: i => more.digits ? more.values[i].toFixed(more.digits) : String(more.values[i])})),
+    ...facts.evidence.map(more => ({title: more.title, value: i => more.values[i], words: !!more.names,
+      text: i => more.names ? more.names[more.values[i]] : more.digits ? more.values[i].toFixed(more.digits) : String(more.values[i])})),
     {key: "degree", title: facts.degreeName, text: i => String(data.degree[i]), value: i => data.degree[i]},
   ].filter(column => !column.key || data[column.key]);
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from unswayed.errors import InputError
 from unswayed.sampling.inputs import Graph, read_graph
 from unswayed.sampling.layout import Layout, row_layout
+from unswayed.sampling.reading import numbered
 from unswayed.sampling.threats.base import RowView, Threat, update_digest
 from unswayed.sampling.threats.row import Row
 
@@ -29,7 +30,9 @@ class Arrivals(Threat):
 
     def __init__(self, data: Any, x: Any, neighbours: Sequence[Any]) -> None:
         self.graph = read_graph(data)
-        self.neighbours = [read_neighbours(row, self.graph.num_nodes) for row in neighbours]
+        self.neighbours = [
+            read_neighbours(numbered(row, self.graph.names), self.graph.num_nodes) for row in neighbours
+        ]
         if not self.neighbours:
             raise InputError("Row.new needs at least one node that arrives.")
         self.x = read_features(x, self.graph, len(self.neighbours))

@@ -22,6 +22,7 @@ from unswayed.sampling.inputs import Graph, update_hash
 from unswayed.sampling.layout import Layout
 from unswayed.theory.noise import Noise
 
+MOST_NAMES = 20_000  # nodes whose names are all kept with the votes
 IntArray = npt.NDArray[np.int64]
 
 
@@ -134,10 +135,22 @@ class Threat:
         joined = "".join(graph.constants() for graph in graphs if graph is not None)
         return hashlib.sha256(joined.encode()).hexdigest()
 
+    def called(self) -> dict[int, str]:
+        """What nodes (or inputs) are called, by number: all of them, or the targets where there are very many; {} for numbers."""
+        graph = getattr(self, "graph", None) or next(iter(getattr(self, "graphs", [])), None)
+        if graph is None or not graph.names or self.nodes is None:
+            return {}
+        wanted = range(len(graph.names)) if len(graph.names) <= MOST_NAMES else self.targets.tolist()
+        return {int(node): str(graph.names[node]) for node in wanted if node < len(graph.names)}
+
+    def _named(self) -> dict[str, Any]:
+        names = self.called()
+        return {"names": {str(number): name for number, name in names.items()}} if names else {}
+
     def describe(self) -> dict[str, Any]:
         """JSON-ready: kind, sizes, content hashes and words; but for the words, equal ones mean the same question."""
         targets = update_digest("targets", torch.from_numpy(self.targets))
-        said = {"words": self.words.to_dict()}
+        said = {"words": {**self.words.to_dict(), **self._named()}}
         return {"kind": self.kind, "number": len(self), "targets": targets, **self.digests(), **said}
 
 

@@ -38,7 +38,7 @@ class Inject(Threat):
                 f"links must be a whole number from 1 up, or None for any number, not {links!r}."
             )
         self.graph, self.links = read_graph(data), links
-        self.nodes = read_nodes(nodes, self.graph.num_nodes)
+        self.nodes = read_nodes(nodes, self.graph.num_nodes, self.graph.names)
         self.targets = self.nodes.numpy()
         self.entries = np.full(len(self.nodes), self.graph.num_nodes, dtype=np.int64)
         self.ones = np.zeros(len(self.nodes), dtype=np.int64)

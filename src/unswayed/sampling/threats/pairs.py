@@ -35,7 +35,9 @@ class AllPairs(Threat):
         if nodes is not None:
             self.words = replace(self.words, unit="node")
         self.graphs = read_graphs(data) if nodes is None else [read_graph(data)]
-        self.nodes = None if nodes is None else read_nodes(nodes, self.graphs[0].num_nodes)
+        self.nodes = (
+            None if nodes is None else read_nodes(nodes, self.graphs[0].num_nodes, self.graphs[0].names)
+        )
         count = len(self.graphs) if self.nodes is None else len(self.nodes)
         self.targets = np.arange(count) if self.nodes is None else self.nodes.numpy()
         sizes = np.array([graph.num_nodes for graph in self.graphs], dtype=np.int64)
@@ -102,8 +104,8 @@ class Pairs(Threat):
             self.words = replace(self.words, unit="node")
         self.graph = read_graph(data)
         self.graphs = [self.graph]
-        self.pairs = read_pairs(pairs, self.graph.num_nodes)
-        self.nodes = None if nodes is None else read_nodes(nodes, self.graph.num_nodes)
+        self.pairs = read_pairs(pairs, self.graph.num_nodes, self.graph.names)
+        self.nodes = None if nodes is None else read_nodes(nodes, self.graph.num_nodes, self.graph.names)
         self.targets = np.arange(1) if self.nodes is None else self.nodes.numpy()
         self.vector = torch.isin(pair_entries(self.pairs), pair_entries(self.graph.pairs))
         self.entries = np.full(len(self.targets), self.pairs.shape[1], dtype=np.int64)

@@ -34,7 +34,7 @@ class Row(Threat):
 
     def __init__(self, data: Any, nodes: Any) -> None:
         self.graph = read_graph(data)
-        self.nodes = read_nodes(nodes, self.graph.num_nodes)
+        self.nodes = read_nodes(nodes, self.graph.num_nodes, self.graph.names)
         self.targets = self.nodes.numpy()
         self.entries = np.full(len(self.nodes), self.graph.num_nodes - 1, dtype=np.int64)
         self.ones = self.graph.degrees()[self.nodes].numpy()

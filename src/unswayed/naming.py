@@ -1,0 +1,90 @@
+"""Classes by name: labels as people write them, matched with the classes that a classifier knows by number."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unswayed.errors import InputError
+
+IntArray = npt.NDArray[np.int64]
+Name = (
+    str | int | float | bool
+)  # what JSON can say: numbers stay numbers, so that labels 1 and 2 are told from places
+
+SHOWN = 8  # names that a refusal lists
+
+
+def plain(names: Iterable[Any]) -> tuple[Name, ...]:
+    """Names as JSON values: numbers and booleans stay what they are, everything else is text.
+
+    >>> plain(np.array([1, 2])), plain(["ham", "spam"])
+    ((1, 2), ('ham', 'spam'))
+    """
+    items = (name.item() if isinstance(name, np.generic) else name for name in names)
+    return tuple(item if isinstance(item, bool | int | float) else str(item) for item in items)
+
+
+def places(labels: npt.ArrayLike, classes: int, names: tuple[Name, ...] = ()) -> IntArray:
+    """The class number of each label, −1 where it is missing; whatever is none of the classes is refused.
+
+    Text is matched with names. Numbers are matched with names that are numbers (scikit-learn's classes 1 and 2, or −1 and
+    1), and are class numbers where there are no such names.
+
+    >>> places(["spam", "ham"], 2, ("ham", "spam")), places([2, 1], 2, (1, 2)), places([1, -1], 2)
+    (array([1, 0]), array([1, 0]), array([ 1, -1]))
+    """
+    given = np.asarray(labels)
+    flat = given.reshape(-1)
+    if any(isinstance(label, str | bytes) for label in flat.tolist()):
+        return _by_text(flat.tolist(), classes, names).reshape(given.shape)
+    return _by_number(_numbers(flat), classes, names).reshape(given.shape)
+
+
+def _by_text(labels: list[Any], classes: int, names: tuple[Name, ...]) -> IntArray:
+    if not names:
+        told = ", ".join(repr(str(label)) for label in dict.fromkeys(labels))
+        raise InputError(
+            f"The labels are names ({told[:80]}), but the {classes} classes have none; name them in the order of the model's "
+            "columns, as in poll(..., classes=[…]) or certs.named(classes=[…])."
+        )
+    known = {str(name): place for place, name in enumerate(names)}
+    return _looked_up([_text(label) for label in labels], known, names)
+
+
+def _text(label: Any) -> str | None:
+    """The label as text; None where it is missing."""
+    missing = label is None or label == "" or (isinstance(label, float) and np.isnan(label))
+    return None if missing else str(label)
+
+
+def _numbers(labels: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    try:
+        return labels.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"Labels must be names or numbers, not {labels.dtype}.") from error
+
+
+def _by_number(labels: npt.NDArray[np.float64], classes: int, names: tuple[Name, ...]) -> IntArray:
+    if names and not any(isinstance(name, str) for name in names):
+        known = {float(name): place for place, name in enumerate(names)}
+        return _looked_up([None if np.isnan(label) else label for label in labels.tolist()], known, names)
+    whole = np.where(np.isnan(labels), -1, labels)
+    if np.any(whole != np.floor(whole)) or np.any(whole >= classes):
+        wrong = whole[(whole != np.floor(whole)) | (whole >= classes)][0]
+        raise InputError(
+            f"The label {wrong:g} is none of the {classes} classes, which have the numbers 0 to {classes - 1}."
+        )
+    return np.asarray(np.maximum(whole, -1), np.int64)
+
+
+def _looked_up(labels: list[Any], known: dict[Any, int], names: tuple[Name, ...]) -> IntArray:
+    strange = next((label for label in labels if label is not None and label not in known), None)
+    if strange is not None:
+        more = ", …" if len(names) > SHOWN else ""
+        shown = f"{strange:g}" if isinstance(strange, float) else repr(strange)
+        raise InputError(
+            f"The label {shown} is none of the classes {', '.join(map(str, names[:SHOWN]))}{more}."
+        )
+    return np.array([-1 if label is None else known[label] for label in labels], np.int64)

@@ -1,0 +1,173 @@
+"""Classes and nodes that have names keep them: in votes, certificates, files, JSON, statements, reports and shares."""
+
+import json
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
+from torch_geometric.data import Data
+from torch_geometric.nn import SimpleConv
+
+import unswayed as us
+from unswayed.errors import InputError
+from unswayed.report.html import render
+from unswayed.report.summary import summarise
+
+X = np.random.default_rng(0).random((80, 6)) > 0.5
+TRUE = X[:, 0].astype(int)
+NAMES = [("bad", "good"), (1, 2), (-1, 1), (False, True), (0, 1)]
+
+
+@pytest.mark.parametrize("names", NAMES)
+@pytest.mark.parametrize("way", ["poll", "prove"])
+def test_accuracy_is_that_of_the_labels_the_classifier_was_fitted_with(names, way):
+    y = np.array(names)[TRUE]
+    if way == "prove":
+        certs = us.prove(LogisticRegression().fit(X, y), us.Bits(X[:20]))
+    else:
+        model = DecisionTreeClassifier(random_state=0).fit(X, y)
+        certs = us.certify(us.poll(model, us.Bits(X[:20]), us.Flip(0.9), samples=300))
+    assert certs.accuracy(y[:20]) == pytest.approx(1.0)
+    assert certs.recall(y[:20], positive=names[1]) == pytest.approx(1.0)
+    assert certs.answer.tolist() == y[:20].tolist()
+    with pytest.raises(InputError, match="none of the classes"):
+        certs.accuracy(["other"] * 20)
+
+
+@pytest.fixture
+def spam(tmp_path):
+    model = DecisionTreeClassifier(random_state=0).fit(X, np.array(["ham", "spam"])[TRUE])
+    rows = pd.DataFrame(X[:5], index=[f"mail{i}" for i in range(5)])
+    return us.poll(model, us.Bits(rows), us.Flip(0.9), samples=300, store=tmp_path / "run")
+
+
+def test_names_go_with_the_votes(spam, tmp_path):
+    assert spam.class_names == ("ham", "spam")
+    for votes in (us.load(tmp_path / "run"), spam.first(300)):
+        assert us.certify(votes).about.class_names == ("ham", "spam")
+        assert us.certify(votes).about.target_names == tuple(f"mail{i}" for i in range(5))
+    assert us.certify(spam.take(np.array([3]))).about.target_names == ("mail3",)
+
+
+def test_names_go_through_files_json_frames_and_statements(spam, tmp_path):
+    certs = us.certify(spam)
+    certs.save(tmp_path / "c.npz")
+    again = us.load(tmp_path / "c.npz")
+    said = [("ham", "spam")[label] for label in certs.label]
+    for own in (certs, again, certs[[0, 1, 2, 3, 4]]):
+        assert own.to_frame()["answer"].tolist() == said
+        document = json.loads(json.dumps(own.to_json()))
+        assert [row["answer"] for row in document["targets"]] == said
+        assert document["classes"] == ["ham", "spam"]
+        assert own.statement(0).startswith("Input mail0:")
+        assert f"label is {said[0]}," in own.statement(0)
+    page = render(summarise(certs, truth=said))
+    assert '"classes":["ham","spam"]' in page
+    assert '"mail0"' in page
+
+
+def test_an_abstention_has_no_answer():
+    votes = us.Votes.from_counts([[51, 49], [99, 1]], us.Flip(0.7), 9, classes=["ham", "spam"])
+    certs = us.certify(votes)
+    assert certs.answer.tolist() == [None, "ham"]
+    assert certs.to_json()["targets"][0]["answer"] is None
+
+
+def test_classes_without_names_have_no_column_for_them():
+    certs = us.certify(us.Votes.from_counts([[99, 1]], us.Flip(0.7), 9))
+    assert "answer" not in certs.to_frame()
+    assert certs.answer.tolist() == [0]
+    with pytest.raises(InputError, match="named"):
+        certs.accuracy(["ham"])
+    assert certs.named(classes=["ham", "spam"]).accuracy(["ham"]) == 1
+    with pytest.raises(InputError, match="2 classes but 3"):
+        certs.named(classes=["a", "b", "c"])
+
+
+def test_names_do_not_make_another_question(tmp_path):
+    """Votes of one question are joined and resumed, however its classes are called."""
+    data = ring()
+    settings = {"samples": 1_000, "store": tmp_path}
+    us.poll(Spread(), us.Row(data, [0]), us.Flip(0.9), classes=["a", "b"], **settings)
+    more = us.poll(
+        Spread(), us.Row(data, [0]), us.Flip(0.9), classes=["c", "d"], **(settings | {"samples": 2_000})
+    )
+    assert more.samples.tolist() == [2_000]
+
+
+class Spread(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mean = SimpleConv("mean", combine_root="self_loop")
+
+    def forward(self, x, edge_index):
+        return self.mean(x, edge_index)
+
+
+def ring(names=None):
+    edges = torch.stack([torch.arange(6), torch.arange(1, 7) % 6])
+    x = torch.eye(2)[torch.tensor([0, 0, 0, 1, 1, 1])]
+    data = Data(x=x, edge_index=torch.cat([edges, edges.flip(0)], 1))
+    if names is not None:
+        data.node_names = names
+    return data
+
+
+def test_nodes_are_asked_for_by_the_names_of_the_data():
+    people = ["ann", "bob", "cem", "dee", "eve", "fay"]
+    threat = us.Row(ring(people), ["dee", "ann"])
+    assert threat.targets.tolist() == [3, 0]
+    certs = us.certify(us.poll(Spread(), threat, us.Flip(0.9), samples=300, classes=["honest", "fraud"]))
+    assert certs.to_frame()["target"].tolist() == ["dee", "ann"]
+    assert certs.answer.tolist() == ["fraud", "honest"]
+    assert certs.statement(0).startswith("Node dee:")
+    assert us.Row(ring(people), [3, 0]).targets.tolist() == [3, 0]  # numbers stay numbers
+    assert us.Pairs(ring(people), [("ann", "cem")], ["bob"]).pairs.tolist() == [[0], [2]]
+    assert us.AllPairs(ring(people), ["fay"]).targets.tolist() == [5]
+
+
+def test_proofs_name_the_ends_of_an_attack():
+    people = ["ann", "bob", "cem", "dee", "eve", "fay"]
+    known = torch.tensor([0, 0, 0, 1, 1, 1])
+    data = ring(people)
+    ballots = us.LabelBallots(2).freeze(data, known=known)
+    proofs = us.prove(ballots, us.Row(data, ["bob"])).named(classes=["honest", "fraud"])
+    told = proofs.explanation(0)
+    assert told.name == "bob"
+    assert {bar.name for bar in told.bars} <= set(people)
+    assert "links to " in " ".join(told.sentences)
+    assert not any(character.isdigit() for character in told.sentences[-1].partition("links to ")[2])
+    runner_up = next(column for column in proofs.evidence() if column.name == "runner_up")
+    assert runner_up.shown(0) == "fraud"
+    assert '"names":["honest","fraud"]' in render(summarise(proofs))
+
+
+def test_networkx_nodes_are_asked_for_as_the_graph_calls_them():
+    graph = nx.Graph([("ann", "bob"), ("bob", "cem")])
+    assert us.Row(graph, ["cem", "ann"]).targets.tolist() == [2, 0]
+    shuffled = nx.Graph([(2, 1), (1, 0)])  # its own order is 2, 1, 0
+    threat = us.Row(shuffled, [2])
+    assert threat.targets.tolist() == [0]
+    assert threat.ones.tolist() == [shuffled.degree[2]]
+    assert threat.describe()["words"]["names"] == {"0": "2", "1": "1", "2": "0"}
+    assert us.Row(shuffled, torch.tensor([0])).targets.tolist() == [2]
+    assert us.Row(shuffled, [True, False, False]).targets.tolist() == [0]  # a mask goes by the graph's order
+
+
+@pytest.mark.parametrize(
+    ("names", "nodes", "word"),
+    [
+        (None, ["ann"], "data.node_names"),
+        (None, "ann", "data.node_names"),
+        (list("abcdef"), ["zoe"], "first nodes are 'a', 'b'"),
+        (list("abc"), [0], "each of the 6 nodes"),
+        (list("aabcde"), [0], "5 of 6"),
+    ],
+)
+def test_names_that_lead_nowhere_are_refused(names, nodes, word):
+    with pytest.raises(InputError, match=word):
+        us.Row(ring(names), nodes)
