@@ -16,6 +16,8 @@ from unswayed.models.training.noisy import NoisyRows, NoisySettings
 from unswayed.models.training.together import EnsembleSettings
 from unswayed.models.training.view import view
 from unswayed.sampling.stream import Stream
+from unswayed.theory.hide import Hide
+from unswayed.theory.keep import Keep
 from unswayed.theory.noise import AddDelete, Flip
 
 QUICK = NoisySettings(warm_up=40, steps=10, batch=16, check_every=5, checks=1)
@@ -101,6 +103,18 @@ def test_the_inductive_view_keeps_every_other_edge(toy, parts):
     assert {tuple(e) for e in ends.t().tolist()} == {
         tuple(e) for e in toy.graph.edge_index[:, untouched].t().tolist()
     }
+
+
+def test_training_rows_keep_a_few_links(toy):
+    graph = toy.graph
+    noisy = NoisyRows(graph, Keep(2, 5), seed=0)
+    nodes = torch.arange(graph.num_nodes).repeat(20)
+    rows, clean = noisy.rows(nodes, 64), noisy.around.adjacent(nodes)
+    assert not bool((rows & ~clean).any())
+    assert int(rows.sum(dim=1).max()) == 2
+    assert torch.equal(noisy.rows(nodes[5:9], 69), rows[5:9])
+    with pytest.raises(InputError, match="on rows"):
+        NoisyRows(graph, Hide(0.5, 0.5), seed=0)
 
 
 def test_training_rows_follow_the_noise(toy):

@@ -102,3 +102,18 @@ def test_bad_arrivals_are_refused(data, arrivals):
     ):
         with pytest.raises(InputError, match=message):
             us.Row.new(data, x, linked)
+
+
+def test_a_few_links_of_an_arrival_are_kept(data, arrivals):
+    threat, noise = us.Row.new(data, arrivals, LINKED), us.Keep(2, 4)
+    fast, slow = (
+        us.poll(model(), threat, noise, samples=400, engine=engine) for engine in ("fast", "generic")
+    )
+    assert np.array_equal(fast.counts, slow.counts)
+    question = Question(model(), threat, noise)
+    for place, linked in enumerate(LINKED):
+        key = question.key_of(place)
+        gone = question.stream.flips(0, 300, N, noise, target=key)[1]
+        rows = threat.clean(place) & ~gone
+        assert rows.sum(dim=1).max() == min(2, len(linked))
+        assert not bool((rows & ~threat.clean(place)).any())

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from unswayed.sampling import seats
 from unswayed.sampling.stream import NAME, Stream
@@ -40,6 +41,9 @@ class SeatStream(Stream):
         options = noise.options()
         clean = self.threat.row(target)  # type: ignore[attr-defined]
         kept = seats.kept_rows(self, start, stop, clean, options["kept"], options["seats"], target=target)
+        kept = pad(
+            kept, (0, entries - kept.shape[1])
+        )  # an arrival that has joined the graph has a place, too
         return torch.zeros_like(kept).to(device), (~kept).to(device)
 
 

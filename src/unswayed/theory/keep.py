@@ -26,7 +26,7 @@ class Keep(Noise):
     seats: int
     kind: ClassVar[str] = "keep"
     drawing = "seats"
-    threats = ("row",)
+    threats = ("row", "row-new")
 
     def __post_init__(self) -> None:
         kept, seats = check_count(self.kept, "kept"), check_count(self.seats, "seats")

@@ -12,11 +12,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch_geometric.data import Data
 
+from unswayed.errors import InputError
 from unswayed.models.training.clean import CleanSettings, fit_clean
 from unswayed.models.training.keeping import Best, Progress, ThinDropout
 from unswayed.models.training.view import View
 from unswayed.sampling.engines.row import row_logits
 from unswayed.sampling.engines.surroundings import Surroundings
+from unswayed.sampling.seats import kept_rows
 from unswayed.sampling.stream import Stream
 from unswayed.theory.noise import Noise
 
@@ -43,16 +45,31 @@ class NoisyRows:
     """Fresh noisy rows of a graph's nodes: sample number s always gives the same noise."""
 
     def __init__(self, data: Data, noise: Noise, seed: int) -> None:
+        if noise.threats and "row" not in noise.threats:
+            raise InputError(
+                f"Networks are trained under noise on rows, and {type(noise).__name__} is not that."
+            )
         self.data, self.noise, self.stream = data, noise, Stream(seed, purpose="train")
         self.around = Surroundings.of(data.edge_index, data.num_nodes, torch.float32, data.x.device)
 
     def rows(self, nodes: Tensor, start: int) -> Tensor:
         """bool[B, n]: the rows of `nodes` under the noise of sample numbers start, start + 1, ..."""
         clean = self.around.adjacent(nodes)
+        if self.noise.drawing == "seats":
+            return self._kept(clean, start)
         added, deleted = self.stream.flips(
             start, start + len(nodes), self.data.num_nodes, self.noise, device=nodes.device
         )
         return torch.where(clean, ~deleted, added)
+
+    def _kept(self, clean: Tensor, start: int) -> Tensor:
+        """The rows with a few of their links, drawn for each by itself: how many seats there are depends on the row."""
+        kept = self.noise.options()
+        rows = [
+            kept_rows(self.stream, start + i, start + i + 1, row, kept["kept"], kept["seats"])
+            for i, row in enumerate(clean)
+        ]
+        return torch.cat(rows)
 
     @torch.no_grad()
     def accuracy(self, model: nn.Module, nodes: Tensor, draws: int, batch: int) -> float:

@@ -109,6 +109,7 @@ def _fast_engines() -> list[type[FastEngine]]:
     from unswayed.sampling.engines.dense import DenseEngine
     from unswayed.sampling.engines.row_apart import RowsApartEngine
     from unswayed.sampling.engines.row_engine import RowEngine
+    from unswayed.sampling.engines.row_kept import KeptEngine
     from unswayed.sampling.engines.whole import WholeGraphEngine
 
-    return [RowEngine, RowsApartEngine, DenseEngine, WholeGraphEngine]
+    return [KeptEngine, RowEngine, RowsApartEngine, DenseEngine, WholeGraphEngine]

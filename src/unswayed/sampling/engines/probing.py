@@ -28,7 +28,7 @@ def agree(engine: Any, alone: Alone, question: Question) -> bool:
     Votes alone would say little: where nearly all go to one class, a wrong engine has them right.
     """
     targets = unlike(question.threat)
-    noises: list[Noise | None] = [None] if question.sparse else [None, coin(question.noise)]
+    noises: list[Noise | None] = [None] if question.sparse else [None, half(question.noise)]
     return all(_alike(engine, alone, targets, noise) for noise in noises)
 
 
@@ -46,6 +46,11 @@ def coin(noise: Noise) -> Noise:
     noise = noise.stand_in
     alike = noise.thresholds[0] == noise.thresholds[1]
     return Flip(0.5) if alike else AddDelete(p_add=0.5, p_delete=0.5 + 2 / WORD)
+
+
+def half(noise: Noise) -> Noise:
+    """Noise that changes about half of all entries that the noise itself may change."""
+    return AddDelete(p_add=0, p_delete=0.5) if noise.only_hides else coin(noise)
 
 
 def unlike(threat: Threat) -> tuple[int, ...]:

@@ -73,6 +73,10 @@ class Arrivals(Threat):
         self.neighbours = [row.nonzero()[:, 0]]
         self.x = None if self.x is None else self.x[[target]]
 
+    def row(self, node: int) -> Tensor:
+        """bool[n]: the neighbours of an arrival, by its own number."""
+        return self.clean(int(np.flatnonzero(self.targets == node)[0]))
+
     def clean(self, target: int) -> Tensor:
         """bool[n]: the nodes that the arrival is linked to."""
         row = torch.zeros(self.graph.num_nodes, dtype=torch.bool)
