@@ -158,8 +158,8 @@ class Sums(Layer):
     ) -> Tensor:
         """The sum or mean over attached nodes and loops."""
         weight = (around.loops[nodes] + self.loop)[:, None]
-        total: Tensor = sums + weight * sent[0]
-        return total / (count[..., None] + weight).clamp_min(1) if self.mean else total
+        total = sums.add_(weight * sent[0])  # in place: nobody else reads the sums
+        return total.div_((count[..., None] + weight).clamp_min(1)) if self.mean else total
 
 
 class Symmetric(Layer):

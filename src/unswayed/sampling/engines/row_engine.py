@@ -222,7 +222,7 @@ class RowLogits:
         self.known, self.nodes = known, nodes
         around, near = known.around, room(NEAR, nodes.device)
         self.near = Near(around, nodes)
-        self.degree = Degrees(self.near, around.degree.dtype)
+        self.degree = Degrees(self.near, around.degree.dtype, alike)
         self.first: dict[int, tuple[FirstSum, Tensor | None]] = {}
         self.second: dict[int, TargetSum | Attended | Coupled] = {}
         for i, sent in known.sent.items():

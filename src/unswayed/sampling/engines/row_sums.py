@@ -56,47 +56,91 @@ class Drawn:
 class Near:
     """The targets and their clean neighbours, the only nodes that count otherwise for one target than for the next.
 
-    Targets go by blocks, each with the columns of its own targets and their neighbours.
+    Targets go by blocks, each with columns for its own targets and their neighbours; a node may have one in several blocks.
     """
 
     def __init__(self, around: Surroundings, nodes: Tensor) -> None:
         self.nodes = nodes
         self.targets, self.neighbours = around.edges_of(nodes)
-        self.special = torch.unique(torch.cat([self.neighbours, nodes]))
         size = TOGETHER[nodes.device.type]
         self.spans = [(low, min(low + size, nodes.numel())) for low in range(0, nodes.numel(), size)]
+        self.block_of = torch.arange(nodes.numel(), device=nodes.device) // size
         self.columns = [self._columns(*span) for span in self.spans]
-        self.sizes = [columns.numel() for columns in self.columns]
-        self.every = self.special[torch.cat(self.columns)]  # the nodes of all columns, block by block
+        self.every = torch.cat(self.columns)
 
     def _columns(self, low: int, high: int) -> Tensor:
-        """The columns of one block, as places among the special nodes."""
+        """The nodes of one block, in rising order."""
         here = (self.targets >= low) & (self.targets < high)
-        own = torch.unique(torch.cat([self.neighbours[here], self.nodes[low:high]]))
-        return torch.searchsorted(self.special, own)
+        columns: Tensor = torch.unique(torch.cat([self.neighbours[here], self.nodes[low:high]]))
+        return columns
 
     def edges(self, block: int) -> tuple[Tensor, Tensor, Tensor]:
         """(which edges of all, their columns, their targets) of one block."""
         low, high = self.spans[block]
         here = ((self.targets >= low) & (self.targets < high)).nonzero()[:, 0]
-        place = torch.searchsorted(self.special, self.neighbours[here])
-        return here, torch.searchsorted(self.columns[block], place), self.targets[here] - low
+        return here, torch.searchsorted(self.columns[block], self.neighbours[here]), self.targets[here] - low
+
+    def own(self, block: int) -> tuple[Tensor, Tensor]:
+        """(the columns of one block's targets, these targets)."""
+        low, high = self.spans[block]
+        place = torch.searchsorted(self.columns[block], self.nodes[low:high])
+        return place, torch.arange(high - low, device=place.device)
+
+    def stayed(self, due: Tensor) -> list[Tensor]:
+        """For each block [c, T, k]: what a clean neighbour counts for while it stays; `due` [E, k] by edges."""
+        return [self._stayed(block, due) for block in range(len(self.spans))]
+
+    def _stayed(self, block: int, due: Tensor) -> Tensor:
+        low, high = self.spans[block]
+        here, column, target = self.edges(block)
+        matrix = due.new_zeros((self.columns[block].numel(), high - low, due.shape[1]))
+        matrix[column, target] = due[here]
+        return matrix
+
+    def added(self, block: int, far: Tensor) -> Tensor:
+        """[c, T, k]: what a block's nodes count for where they are new: the target itself and its neighbours never are."""
+        low, high = self.spans[block]
+        matrix = far[self.columns[block]][:, None].repeat(1, high - low, 1)
+        matrix[self.edges(block)[1:]] = 0.0
+        matrix[self.own(block)] = 0.0
+        return matrix
+
+    def elsewhere(self, far: Tensor) -> Tensor:
+        """[columns, blocks, k]: what each of these nodes, by its first column, counts for in blocks that it is not of."""
+        node, at = torch.unique(self.every, return_inverse=True)
+        block = torch.repeat_interleave(
+            torch.arange(len(self.spans)), torch.tensor([len(columns) for columns in self.columns])
+        ).to(at.device)
+        counted = far[node][:, None].repeat(1, len(self.spans), 1)
+        counted[at, block] = 0.0
+        first = torch.full_like(node, len(at)).scatter_reduce_(
+            0, at, torch.arange(len(at), device=at.device), "amin"
+        )
+        return counted.new_zeros((len(at), *counted.shape[1:])).index_copy_(0, first, counted)
 
     def of(self, drawn: Drawn, dtype: torch.dtype) -> "NearFlips":
         """Gathered once for all sums of a chunk."""
         zero = drawn.from_zero.index_select(1, self.every)
         one = zero if drawn.alike else drawn.from_one.index_select(1, self.every)
-        added, stayed = (torch.split(kind.to(dtype), self.sizes, dim=1) for kind in (zero, ~one))
-        special = drawn.from_zero.index_select(1, self.special).to(dtype)
-        return NearFlips(special, list(zip(added, stayed, strict=True)))
+        return NearFlips(zero.to(dtype), (~one).to(dtype), [len(columns) for columns in self.columns])
 
 
 @dataclass(frozen=True)
 class NearFlips:
-    """The special columns: whether a 0 flips, [S, special]; for each block that again and whether a 1 stays, [S, c]."""
+    """The columns near the targets, [S, columns]: whether a 0 flips, and whether a 1 stays; `sizes` by blocks."""
 
     added: Tensor
-    blocks: list[tuple[Tensor, Tensor]]
+    stayed: Tensor
+    sizes: list[int]
+
+    def add_to(self, sums: Tensor, columns: Tensor, matrices: list[Tensor]) -> Tensor:
+        """The sums [S, T, k] with the products of each block's columns and its matrix [c, T, k] added, in place."""
+        flat, begin = sums.flatten(1), 0
+        for block, matrix in zip(torch.split(columns, self.sizes, dim=1), matrices, strict=True):
+            end = begin + matrix[0].numel()
+            flat[:, begin:end].addmm_(block, matrix.flatten(1))
+            begin = end
+        return sums
 
 
 @dataclass(frozen=True)
@@ -119,28 +163,6 @@ class Flips:
         return self.from_zero.T.contiguous()
 
 
-class Staying:
-    """Sums over the clean neighbours of each target that do not flip: what is there is added, nothing is taken away."""
-
-    def __init__(self, near: Near, due: Tensor) -> None:
-        """`due` [E, k]: what each clean neighbour counts for, in the order of the edges."""
-        self.near, self.matrices = near, []
-        for block, (low, high) in enumerate(near.spans):
-            here, column, target = near.edges(block)
-            matrix = due.new_zeros((near.columns[block].numel(), high - low, due.shape[1]))
-            matrix[column, target] = due[here]
-            self.matrices.append(matrix)
-
-    def add_to(self, sums: Tensor, flips: NearFlips) -> Tensor:
-        """The sums [S, T, k] with these added to them, in place."""
-        flat, begin = sums.flatten(1), 0
-        for (_, stayed), matrix in zip(flips.blocks, self.matrices, strict=True):
-            end = begin + matrix[0].numel()
-            flat[:, begin:end].addmm_(stayed, matrix.flatten(1))
-            begin = end
-        return sums
-
-
 class CommonSum:
     """Sums of payloads [n, k] that are the same for all targets, but for the clean neighbours of each.
 
@@ -149,60 +171,45 @@ class CommonSum:
     """
 
     def __init__(self, near: Near, payload: Payload) -> None:
-        far, close = payload.far, payload.close
-        self.spans, self.count = near.spans, near.nodes.numel()
-        self.staying = None if close is None else Staying(near, close[near.neighbours])
-        self.far = far.index_fill(0, near.special, 0.0)
-        self.elsewhere = far[near.special][:, None].repeat(1, len(near.spans), 1)
-        for block, columns in enumerate(near.columns):
-            self.elsewhere[columns, block] = 0.0
-        self.own = [far[near.special[columns]] for columns in near.columns]
-        self.masks = [self._masks(near, block, far.dtype) for block in range(len(near.spans))]
-
-    def _masks(self, near: Near, block: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        """Two [T, c] for a block: where a flip from 0 attaches a node, and where a 1 that stays does, by `far`."""
-        low, high = near.spans[block]
-        columns = near.columns[block]
-        added = torch.ones((high - low, columns.numel()), dtype=dtype, device=columns.device)
-        _, column, target = near.edges(block)
-        added[target, column] = 0.0
-        stayed = torch.zeros_like(added)
-        stayed[target, column] = 1.0 if self.staying is None else 0.0
-        own = torch.searchsorted(near.special[columns], near.nodes[low:high])
-        added[torch.arange(high - low, device=own.device), own] = 0.0
-        return added, stayed
+        far, close = payload.far, payload.far if payload.close is None else payload.close
+        self.block_of = near.block_of
+        self.far = far.index_fill(0, near.every, 0.0)
+        self.elsewhere = near.elsewhere(far)
+        self.added = [near.added(block, far) for block in range(len(near.spans))]
+        self.stayed = near.stayed(close[near.neighbours])
 
     def __call__(self, flips: Flips) -> Tensor:
         """[S, T, k]."""
-        common = (flips.near.added @ self.elsewhere.flatten(1)).view(-1, *self.elsewhere.shape[1:])
+        near = flips.near
+        common = (near.added @ self.elsewhere.flatten(1)).view(-1, *self.elsewhere.shape[1:])
         common += (flips.from_zero @ self.far)[:, None]
-        sums = common.new_empty((len(common), self.count, common.shape[2]))
-        for block, (zero, one) in enumerate(flips.near.blocks):
-            (added, stayed), (low, high) = self.masks[block], self.spans[block]
-            rows = zero[:, None] * added  # of these columns, target by target
-            if self.staying is None:
-                rows.addcmul_(one[:, None], stayed)
-            torch.add(rows @ self.own[block], common[:, block, None], out=sums[:, low:high])
-        return sums if self.staying is None else self.staying.add_to(sums, flips.near)
+        sums = near.add_to(common.index_select(1, self.block_of), near.added, self.added)
+        return near.add_to(sums, near.stayed, self.stayed)
 
 
 class Degrees:
     """How many nodes are attached to each target: whole numbers, so that nothing is lost by taking away."""
 
-    def __init__(self, near: Near, dtype: torch.dtype) -> None:
-        shape = (near.special.numel(), near.nodes.numel())
-        self.added = torch.zeros(shape, dtype=dtype, device=near.nodes.device)
-        place = torch.searchsorted(near.special, near.neighbours)
-        self.added[place, near.targets] = -1.0
-        own = torch.searchsorted(near.special, near.nodes)
-        self.added[own, torch.arange(near.nodes.numel(), device=own.device)] = -1.0
-        self.stayed = Staying(near, self.added.new_ones((near.neighbours.numel(), 1)))
+    def __init__(self, near: Near, dtype: torch.dtype, alike: bool) -> None:
+        shape = (near.every.numel(), near.nodes.numel())
+        own, clean = (torch.zeros(shape, dtype=dtype, device=near.nodes.device) for _ in range(2))
+        begin = 0
+        for block, (low, _) in enumerate(near.spans):
+            _, column, target = near.edges(block)
+            clean[column + begin, target + low] = 1.0
+            column, target = near.own(block)
+            own[column + begin, target + low] = 1.0
+            begin += len(near.columns[block])
+        # Where zeros and ones flip together, a neighbour stays if it does not flip: one product instead of two.
+        self.degree = clean.sum(dim=0) if alike else 0.0
+        self.taken = own + 2 * clean if alike else own + clean
+        self.clean = None if alike else clean
 
     def __call__(self, flips: Flips) -> Tensor:
         """[S, T]."""
-        total = flips.from_zero.sum(dim=1, keepdim=True)
-        count = total + flips.near.added @ self.added
-        return self.stayed.add_to(count[..., None], flips.near)[..., 0]
+        total = flips.from_zero.sum(dim=1, keepdim=True) + self.degree
+        count = torch.addmm(total, flips.near.added, self.taken, alpha=-1)
+        return count if self.clean is None else count.addmm_(flips.near.stayed, self.clean)
 
 
 class TargetSum:
@@ -211,7 +218,7 @@ class TargetSum:
     def __init__(self, around: Surroundings, near: Near) -> None:
         self.around, self.near, self.nodes = around, near, near.nodes
         self.matrix: Tensor | None = None
-        self.staying: Staying | None = None
+        self.staying: list[Tensor] = []
         self.close: list[Tensor] = []
 
     def fill(self, payload: Tensor) -> None:
@@ -228,11 +235,10 @@ class TargetSum:
         block[nodes, torch.arange(nodes.numel(), device=nodes.device)] = 0.0
         self.filled += nodes.numel()
         if self.filled == self.nodes.numel():
-            self.staying = Staying(self.near, torch.cat(self.close))
+            self.staying = self.near.stayed(torch.cat(self.close))
 
     def __call__(self, flips: Flips) -> Tensor:
         """[S, T, k]."""
         assert self.matrix is not None
-        assert self.staying is not None
         sums = (flips.from_zero @ self.matrix.flatten(1)).view(-1, *self.matrix.shape[1:])
-        return self.staying.add_to(sums, flips.near)
+        return flips.near.add_to(sums, flips.near.stayed, self.staying)
