@@ -43,6 +43,7 @@ FIXED = {
     "certify_top",
     "chosen_on",
     "errors",
+    "flagged",
     "load",
     "plot_accuracy",
     "poll",

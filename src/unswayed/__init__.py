@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from unswayed.runners.ray import RayRunner
     from unswayed.runners.serial import SerialRunner
     from unswayed.sampling.fields import receptive_fields
+    from unswayed.sampling.flagged import flagged
     from unswayed.sampling.threats import AllPairs, Bits, Pairs, Row
     from unswayed.sampling.threats.inject import Inject
     from unswayed.sampling.threats.intercept import Intercept
@@ -82,6 +83,7 @@ _HOMES = {
     "certify_top": "unswayed.certificates",
     "chosen_on": "unswayed.certificates",
     "errors": "unswayed.errors",
+    "flagged": "unswayed.sampling.flagged",
     "load": "unswayed.store",
     "plot_accuracy": "unswayed.report.plots",
     "poll": "unswayed.polling",
@@ -128,6 +130,7 @@ __all__ = [
     "certify_top",
     "chosen_on",
     "errors",
+    "flagged",
     "load",
     "plot_accuracy",
     "poll",

@@ -16,6 +16,7 @@ from unswayed.ledger import AdaptiveLedger, Advance, Ledger
 from unswayed.runners import Block, Runner, SerialRunner
 from unswayed.sampling.classifier import check_columns, check_instance, named_classes, style_of
 from unswayed.sampling.digest import describe_model
+from unswayed.sampling.flagged import flagged
 from unswayed.sampling.question import Question
 from unswayed.sampling.threats import Threat
 from unswayed.sampling.until import Rule, gaps, looks
@@ -51,6 +52,7 @@ def poll(
     draws: str = "auto",
     until: Rule | None = None,
     audit: int = AUDIT,
+    threshold: float | None = None,
 ) -> Votes:
     """The votes of sample numbers 0 .. samples - 1: the same for every batch size, device, runner and interruption.
 
@@ -66,9 +68,11 @@ def poll(
     rule has settled it; such votes are adaptive, and only `certify(..., bounds="anytime")` takes them. `audit` answers,
     drawn at random from all that were counted, are asked again of the model itself, one graph at a time; if one of them
     was another (but for logits that tie within rounding), all votes are refused. `votes.notes["audit"]` says how many agreed.
+    `threshold` is for models that answer one number: class 1 above it, else class 0 (0 for a logit, 0.5 after a sigmoid).
     """
     samples = whole_samples(samples)
     check_instance(model)
+    model = model if threshold is None else flagged(model, threshold)
     count, names = named_classes(model, classes)
     question = Question(
         model=model,

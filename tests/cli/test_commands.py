@@ -471,3 +471,29 @@ def test_the_frontier_tries_every_kind_of_noise(call_json, own):
     assert chosen["certified_accuracy_wanted"] == best["certified_accuracy_wanted"]
     more = call_json("frontier", *plain(own), "--count", "2", "--betas", "0.7", "--keeps", "2/5,1/5")
     assert [row["kind"] for row in more["rows"]] == ["flip", "keep", "keep"]
+
+
+def test_what_stays_flagged_is_told_everywhere(call, call_json, own, here):
+    code, out, _ = call("certify", *own, "--positive", "1", "--store", "run", "--report", "r.html")
+    assert code == 0
+    assert "1 stays flagged" in out
+    assert "that are truly 1" in " ".join(out.split())
+    assert "Stays flagged" in (here / "r.html").read_text()
+    found = call_json("report", "run", "--out", "again.html")
+    certs = us.certify(us.load("run"))
+    sizes = [int(k) for k in found["recall"]]
+    assert list(found["recall"].values()) == certs.recall([0, 1, 0, 1], 1, at=sizes).tolist()
+    assert list(found["precision"].values()) == certs.precision([0, 1, 0, 1], 1, at=sizes).tolist()
+    assert "Stays flagged" in (here / "again.html").read_text()
+
+
+def test_a_model_of_one_logit_is_certified_with_a_threshold(call, call_json, own, here):
+    (here / "mine.py").write_text((here / "mine.py").read_text() + "\ndef one(): return Net(3, 1)\n")
+    words = [word.replace(":build", ":one") for word in own]
+    code, _, err = call("certify", *words)
+    assert code == 2
+    assert "threshold=0 for a logit" in err
+    found = call_json("certify", *words, "--threshold", "0", "--positive", "1")
+    assert set(found["recall"]) == set(found["precision"])
+    assert "--threshold 0" in found["command"]
+    assert "--positive" not in found["command"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from unswayed.certificates import presenting
+from unswayed.certificates import flags, presenting
 from unswayed.certificates.about import (
     About,
     Bar,
@@ -204,11 +204,7 @@ class Certified(Labelled, ABC):
         self, y: npt.ArrayLike, positive: Name = 1, at: npt.ArrayLike = 0, change: str = "any"
     ) -> FloatArray:
         """Of the truly positive targets, the share answered positive with a size of at least each k: it stays flagged."""
-        flag, truth = self._place(positive), self._labels(y)
-        truly = truth == flag
-        if not truly.any():
-            raise InputError(f"No target has the label {positive}, so there is no recall.")
-        return self[truly].share(at, change, self.label[truly] == flag)
+        return flags.recall(self, self._labels(y), self._place(positive), at, check_change(change))
 
     def precision(
         self, y: npt.ArrayLike, positive: Name = 1, at: npt.ArrayLike = 0, change: str = "any"
@@ -218,14 +214,7 @@ class Certified(Labelled, ABC):
         Kept are the truly positive ones that stay flagged. Every other target whose true label is another counts as flagged,
         unless it is certified not to be: an attacker may have it flagged. It is 1 where none of those is left.
         """
-        flag, truth = self._place(positive), self._labels(y)
-        if np.any(truth < 0):
-            raise InputError("Precision needs every target's true label; pick those that are known.")
-        strong = self.sizes(check_change(change)) >= np.maximum(np.asarray(at), 0)[..., None]
-        kept = (strong & (truth == flag) & (self.label == flag)).sum(axis=-1)
-        alarms = ((truth != flag) & ~(strong & (self.label != flag))).sum(axis=-1)
-        shares: FloatArray = np.where(alarms == 0, 1.0, kept / np.maximum(kept + alarms, 1))
-        return shares
+        return flags.precision(self, self._labels(y), self._place(positive), at, check_change(change))
 
     def _place(self, positive: Name) -> int:
         """The number of the class that should stay flagged, given by name or number."""

@@ -42,9 +42,10 @@ ASKED: dict[str, Any] = {
     "model": None, "weights": None, "recipe": "clean", "protocol": "transductive",
     "beta": None, "p_add": None, "p_delete": None, "keep": None, "samples": 10_000, "alpha": 0.001, "bounds": "strict",
     "family": False, "seed": 0, "device": "cpu", "engine": "auto", "runner": "serial", "address": None,
-    "batch_size": None, "floor": True, "until_size": None, "budget": None, "top": None, "audit": 300,
+    "batch_size": None, "floor": True, "until_size": None, "budget": None, "top": None, "audit": 300, "threshold": None,
+    "positive": None,
 }  # fmt: skip
-WITHOUT_EFFECT = ("floor", "device", "engine", "runner", "address", "batch_size")
+WITHOUT_EFFECT = ("floor", "positive", "device", "engine", "runner", "address", "batch_size")
 
 
 def words_of(given: dict[str, Any], **other: Any) -> dict[str, Any]:
@@ -62,6 +63,7 @@ def certify(
     threat: opt.Threat = None,
     model: opt.Model = None,
     weights: opt.Weights = None,
+    threshold: opt.Threshold = None,
     recipe: opt.RecipeOption = opt.Recipe.CLEAN,
     protocol: opt.ProtocolOption = opt.Protocol.TRANSDUCTIVE,
     beta: opt.Beta = None,
@@ -86,6 +88,7 @@ def certify(
     audit: opt.Audit = 300,
     floor: opt.Floor = True,
     shared: opt.Shared = None,
+    positive: opt.Positive = None,
     report: opt.Report = None,
     as_json: opt.Json = False,
 ) -> None:
@@ -114,7 +117,7 @@ def certify_words(
 
 def make_plan(words: dict[str, Any], store: Path | None, purpose: str = "certify") -> "Plan":
     """Check every word and read the data; nothing slow has happened yet when this refuses."""
-    from unswayed.cli.inputs import read_dataset, read_device, read_noise, read_targets
+    from unswayed.cli.inputs import read_dataset, read_device, read_noise, read_positive, read_targets
     from unswayed.cli.plan import Plan
 
     noise = read_noise(words["beta"], words["p_add"], words["p_delete"], words["keep"])
@@ -122,10 +125,11 @@ def make_plan(words: dict[str, Any], store: Path | None, purpose: str = "certify
     data, parts = read_dataset(
         words["dataset"], words["edges"], words["features"], words["labels"], words["seed"]
     )
+    chosen = read_targets(data, parts, words["nodes"])
     return Plan(
         dataset=data,
         split=parts,
-        targets=read_targets(data, parts, words["nodes"]),
+        targets=chosen,
         threat=None if words["threat"] is None else str(words["threat"]),
         noise=noise,
         model=words["model"] or ("gcn-mean" if data.task == "node" else "gin"),
@@ -147,6 +151,8 @@ def make_plan(words: dict[str, Any], store: Path | None, purpose: str = "certify
         until_size=words["until_size"],
         budget=words["budget"],
         top=words["top"],
+        threshold=words["threshold"],
+        positive=read_positive(words["positive"], data, chosen),
     )
 
 
@@ -248,10 +254,23 @@ def document(
         named: _curve(summary, "any"),
         f"{named}_adds": _curve(summary, "adds"),
         f"{named}_deletes": _curve(summary, "deletes"),
+        **_flags(summary),
         "targets": rows,
         "shared": one_attacker(certs, shared),
         "report": None if report is None else str(report),
     }
+
+
+def _flags(summary: "Summary") -> dict[str, Any]:
+    """What stays flagged, JSON-ready; nothing where no label was named."""
+    if summary.positive is None:
+        return {}
+    sizes = list(range(max(summary.top, 0) + 1))
+    right = summary.precision(sizes)
+    told = {"positive": summary.label_name(summary.positive)}
+    recall = dict(zip(map(str, sizes), summary.recall(sizes).tolist(), strict=True))
+    least = None if right is None else dict(zip(map(str, sizes), right.tolist(), strict=True))
+    return {**told, "recall": recall, "precision": least}
 
 
 def _curve(summary: "Summary", change: str) -> dict[str, float]:

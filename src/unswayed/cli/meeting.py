@@ -70,5 +70,5 @@ def met(words: dict[str, Any], store: Path | None) -> Met | None:
         for name in ("dataset", "edges", "features", "labels", "nodes", "threat", "model", "protocol", "seed")
     }
     more = {"voters": None, "attack_size": None, "groups": None, "positive": None, "device": "cpu"}
-    proven = prove_words({**asked, **more, "store": store, "floor": False})
-    return Met(proven.certs, proven.record)
+    certs, record = prove_words({**asked, **more, "store": store, "floor": False})
+    return Met(certs, record)

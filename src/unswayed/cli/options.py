@@ -265,6 +265,20 @@ Floor = Annotated[
         rich_help_panel=OUTPUT,
     ),
 ]
+Positive = Annotated[
+    str | None,
+    typer.Option(
+        help="The label that should stay flagged: shows which share of its nodes does under K changes, and how right flags stay.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+Threshold = Annotated[
+    float | None,
+    typer.Option(
+        help="For a model of one output: flagged above this (0 for a logit, 0.5 after a sigmoid).",
+        rich_help_panel=MODEL,
+    ),
+]
 Report = Annotated[
     Path | None,
     typer.Option(help="Write the HTML report to this file.", rich_help_panel=OUTPUT, callback=beside),

@@ -54,6 +54,8 @@ class Plan:
     until_size: int | None = None
     budget: float | None = None
     top: int | None = None
+    threshold: float | None = None
+    positive: int | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.samples <= MAX_SAMPLES:
@@ -188,6 +190,7 @@ def make_record(plan: Plan, command: str, floor: tuple[float, str] | None) -> Re
         bounds=plan.bounds,
         family=plan.family,
         top=plan.top,
+        positive=plan.positive,
         names=plan.targets.names,
         truth=tuple(plan.targets.truth.tolist()),
         class_names=data.class_names,
@@ -232,6 +235,7 @@ def run_plan(plan: Plan, threat: Threat, model: Any, record: Record | None) -> V
         audit=plan.audit,
         purpose=plan.purpose,
         until=plan.until,
+        threshold=plan.threshold,
     )
     if plan.store is not None and record is not None:
         write_record(plan.store, replace(record, finished=True))

@@ -1,15 +1,11 @@
 """`unswayed prove`: exact certificates without noise, from a graph and a model made of ballots, in one command."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from unswayed.cli import options as opt
-from unswayed.cli.common import console, emit
-
-if TYPE_CHECKING:
-    from unswayed.cli.proving import Proven
 
 app = typer.Typer(rich_markup_mode="rich", add_completion=False)
 
@@ -61,13 +57,6 @@ Groups = Annotated[
         show_default=False,
     ),
 ]
-Positive = Annotated[
-    str | None,
-    typer.Option(
-        help="The label that should stay flagged: shows which share of its nodes does, under K changes.",
-        rich_help_panel=opt.OUTPUT,
-    ),
-]
 
 
 @app.command(epilog=EXAMPLES)
@@ -83,7 +72,7 @@ def prove(
     attack_size: AttackSize = None,
     groups: Groups = None,
     protocol: opt.ProtocolOption = opt.Protocol.TRANSDUCTIVE,
-    positive: Positive = None,
+    positive: opt.Positive = None,
     seed: opt.Seed = 0,
     store: Annotated[
         Path | None,
@@ -98,20 +87,8 @@ def prove(
 ) -> None:
     """Prove exactly, without noise or samples, how many changed links each answer of a ballot model withstands."""
     words = dict(locals())
+    from unswayed.cli.certify import present
     from unswayed.cli.proving import prove_words
 
-    found = prove_words(words)
-    _present(found, report, as_json)
-
-
-def _present(found: "Proven", report: Path | None, as_json: bool) -> None:
-    from unswayed.cli.certify import document, present, save_report
-
-    if as_json:
-        if report is not None:
-            save_report(found.record, found.certs, report)
-        emit({**document(found.record, found.certs, report), **found.recall_facts()})
-        return
-    present(found.record, found.certs, report=report, as_json=False)
-    if (line := found.recall_line()) is not None:
-        console().print(line, soft_wrap=True, markup=False)
+    certs, record = prove_words(words)
+    present(record, certs, report=report, as_json=as_json)

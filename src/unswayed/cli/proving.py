@@ -2,7 +2,7 @@
 
 import sys
 from contextlib import redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,15 @@ from torch import Tensor
 
 from unswayed.certificates import Certified
 from unswayed.cli.common import command_line, note, working
-from unswayed.cli.inputs import Targets, load_factory, read_dataset, read_device, read_targets, read_threat
+from unswayed.cli.inputs import (
+    Targets,
+    load_factory,
+    read_dataset,
+    read_device,
+    read_positive,
+    read_targets,
+    read_threat,
+)
 from unswayed.cli.making import make_floor
 from unswayed.cli.plan import keep_weights, sketches
 from unswayed.cli.record import CERTIFICATES, Record, open_run, read_record, write_record
@@ -21,7 +29,6 @@ from unswayed.models.building import NAMES
 from unswayed.proving import prove
 
 LABELS, TRAINED, HASHED = "label-ballots", "ballots", "hashed:"
-RECALL_AT = (0, 1, 2, 3, 5, 7, 10, 15, 20)
 NO_EFFECT = ("store", "device", "floor", "report", "as_json", "positive")  # on what is proven
 USUAL: dict[str, Any] = {"nodes": "test", "protocol": "transductive"}
 
@@ -92,49 +99,14 @@ class ProvePlan:
         return labels
 
 
-@dataclass(frozen=True)
-class Proven:
-    """What was proven, the record of it, and the label that should stay flagged."""
-
-    certs: Certified
-    record: Record
-    positive: int | None = None
-
-    def recall(self) -> dict[int, float]:
-        """Of the truly positive targets, the share answered positive with at least each size."""
-        assert self.positive is not None
-        shares = self.certs.recall(self.record.truth, positive=self.positive, at=list(RECALL_AT))
-        return dict(zip(RECALL_AT, shares.tolist(), strict=True))
-
-    def recall_facts(self) -> dict[str, Any]:
-        """For machines; nothing where no label was named."""
-        if self.positive is None:
-            return {}
-        shares = {str(size): share for size, share in self.recall().items()}
-        return {"positive": self._positive_name, "recall": shares}
-
-    def recall_line(self) -> str | None:
-        """For people; None where no label was named."""
-        if self.positive is None:
-            return None
-        shares = ", ".join(f"{share:.2f} at {size}" for size, share in self.recall().items() if size <= 10)
-        return f"Of the targets that are truly {self._positive_name}, this share stays flagged under any K changes: {shares}."
-
-    @property
-    def _positive_name(self) -> str:
-        assert self.positive is not None
-        names = self.record.class_names
-        return str(self.positive) if names is None else names[self.positive]
-
-
-def prove_words(words: dict[str, Any]) -> Proven:
+def prove_words(words: dict[str, Any]) -> tuple[Certified, Record]:
     """Prove what these command-line words ask for; what the store holds already is not proven again."""
     plan = make_plan(words)
-    positive = _positive(words["positive"], plan)
+    positive = read_positive(words["positive"], plan.dataset, plan.targets)
     store: Path | None = words["store"]
     if store is not None and (kept := _kept(store, plan)) is not None:
         note(f"The proofs are in {store} already.")
-        return Proven(kept[1], kept[0], positive)
+        return kept[1], replace(kept[0], positive=positive)
     model = make_model(plan)
     floor = make_floor(plan) if words["floor"] else None
     threat = read_threat(plan.dataset, plan.targets, plan.threat or ("all-pairs" if plan.hashed else None))
@@ -144,12 +116,12 @@ def prove_words(words: dict[str, Any]) -> Proven:
     certs = certs.named(
         targets=plan.targets.names, classes=plan.dataset.class_names, nodes=plan.dataset.node_names
     )
-    record = _record(plan, floor)
+    record = replace(_record(plan, floor), positive=positive)
     if store is not None:
         write_record(store, record)
         keep_weights(store, model)
         certs.save(store / CERTIFICATES)
-    return Proven(certs, record, positive)
+    return certs, record
 
 
 def make_plan(words: dict[str, Any]) -> ProvePlan:
@@ -179,23 +151,6 @@ def make_plan(words: dict[str, Any]) -> ProvePlan:
         device=device,
         command=command_line("prove", shown),
     )
-
-
-def _positive(word: str | None, plan: ProvePlan) -> int | None:
-    """The label that should stay flagged, by its name or number."""
-    if word is None:
-        return None
-    names = plan.dataset.class_names or tuple(map(str, range(plan.dataset.num_classes)))
-    if word not in names:
-        raise InputError(
-            f"There is no label {word!r} in this dataset; its labels are {', '.join(names[:10])}."
-        )
-    place = names.index(word)
-    if not bool((plan.targets.truth == place).any()):
-        raise InputError(
-            f"None of the targets is truly {word}, so nothing can be said of how many stay flagged."
-        )
-    return place
 
 
 def _kept(store: Path, plan: ProvePlan) -> tuple[Record, Certified] | None:

@@ -49,6 +49,7 @@ class Record:
     floor_name: str | None = None
     finished: bool = False
     top: int | None = None
+    positive: int | None = None
     graph: Sketch | tuple[Sketch, ...] | None = field(default=None, compare=False)
 
     def certify(self, found: Votes | Certified) -> Certified:
@@ -75,6 +76,7 @@ class Record:
             if self.names == tuple(map(certs.about.target_name, range(len(certs))))
             else self.names,
             class_names=self.class_names,
+            positive=self.positive if known else None,
             settings={name.capitalize(): value for name, value in self.training.items() if value is not None},
         )
 
@@ -115,7 +117,8 @@ def read_record(folder: str | os.PathLike[str]) -> Record | None:
         words = json.loads(path.read_bytes())
         if words.pop("format") != FORMAT:
             raise StoreError(f"{path} was written by another version; certify again into a new folder.")
-        words.setdefault("top", None)  # runs from before it could be asked for
+        for name in ("top", "positive"):  # runs from before they could be asked for
+            words.setdefault(name, None)
         for name in ("names", "truth", "class_names"):
             words[name] = tuple(words[name]) if words[name] is not None else None
         if not _well_formed(words):
@@ -132,7 +135,7 @@ def read_record(folder: str | os.PathLike[str]) -> Record | None:
 KINDS = {
     "title": str, "command": str, "training": dict, "samples": int, "alpha": float, "bounds": str, "family": bool,
     "names": tuple, "truth": tuple, "class_names": tuple | None, "floor": float | None, "floor_name": str | None,
-    "finished": bool, "top": int | None,
+    "finished": bool, "top": int | None, "positive": int | None,
 }  # fmt: skip
 
 

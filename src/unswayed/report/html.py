@@ -21,7 +21,7 @@ from unswayed.files import write_atomically
 from unswayed.report import charts
 from unswayed.report.neighbourhood import pictures, with_attacks
 from unswayed.report.summary import Summary, median, summarise
-from unswayed.report.words import attack, confidence, headline, percent, reading, verdict
+from unswayed.report.words import attack, confidence, headline, percent, reading, staying, verdict
 from unswayed.spelling import check_keywords
 
 
@@ -31,7 +31,8 @@ def write_report(path: str | os.PathLike[str], certs: Certified, *, data: Any = 
     Keywords, all optional: `data` (the graph, or list of graphs: adds pictures and degrees), `truth` (true labels),
     `floor` (accuracy of a structure-free model, or an object with `accuracy` and `name`), `attacked` (smallest
     successful attack found per target, −1 for none), `command` (how to reproduce it), `title`, `names` and
-    `class_names` (of targets and labels), `settings` (further lines for the table of settings).
+    `class_names` (of targets and labels), `settings` (further lines for the table of settings), `positive` (the class that should
+    stay flagged: adds certified recall and precision).
     """
     where = Path(path)
     check_keywords("write_report", about, [*signature(summarise).parameters][1:])
@@ -59,6 +60,7 @@ def render(summary: Summary, data: Any = None) -> str:
         "histogram_key": _histogram_key(summary),
         "numbers": _numbers(summary),
         "heat": _heat_section(heat),
+        "flags": _flags_section(summary),
         "unit": summary.unit,
         "reading": _definitions(reading(summary)),
         "settings": _definitions(settings(summary).items()),
@@ -218,6 +220,25 @@ def _heat_section(chart: str) -> str:
         '<figure class="card"><h2>Additions against deletions</h2><p class="hint">The share (in %) of targets that are '
         "proven against so many added and so many deleted edges at once"
         f".</p>{chart}</figure>"
+    )
+
+
+def _flags_section(summary: Summary) -> str:
+    """What stays flagged, as a sentence and a table; "" where no class was named."""
+    if summary.positive is None:
+        return ""
+    sizes = summary.curve.sizes
+    recall, right = summary.recall(sizes).tolist(), summary.precision(sizes)
+    shown = ["–"] * len(sizes) if right is None else [f"{share:.3f}" for share in right.tolist()]
+    rows = "".join(
+        f"<tr><td>{size}</td><td>{share:.3f}</td><td>{least}</td></tr>"
+        for size, share, least in zip(sizes.tolist(), recall, shown, strict=True)
+    )
+    return (
+        f'<section class="card" aria-labelledby="flags"><h2 id="flags">Stays flagged</h2><p>{escape(staying(summary))}</p>'
+        '<div class="scroll" tabindex="0" role="region" aria-label="what stays flagged at every size"><table class="plain"><thead><tr>'
+        '<th scope="col">changes k</th><th scope="col">stays flagged (recall)</th><th scope="col">precision at least</th></tr></thead>'
+        f"<tbody>{rows}</tbody></table></div></section>"
     )
 
 

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unswayed.certificates import Certified, Words
+from unswayed.certificates import Certified, Words, flags
 from unswayed.errors import InputError
+from unswayed.naming import Name
 from unswayed.report.neighbourhood import simple_edges
 from unswayed.votes import Votes
 
@@ -48,6 +49,7 @@ class Summary:
     degree: IntArray | None = None
     command: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
+    positive: int | None = None  # the class that should stay flagged
 
     @property
     def unit(self) -> str:
@@ -95,6 +97,20 @@ class Summary:
         if self.truth is None:
             return self.certs.share(at, change)
         return self.certs.share(at, change, self.truth == self.certs.label)
+
+    def recall(self, at: npt.ArrayLike) -> FloatArray:
+        """Of the truly positive targets, the share that stays flagged under each number of changes."""
+        assert self.truth is not None
+        assert self.positive is not None
+        return flags.recall(self.certs, self.truth, self.positive, at)
+
+    def precision(self, at: npt.ArrayLike) -> FloatArray | None:
+        """The least share of right flags under each number of changes; None where some true labels are unknown."""
+        assert self.truth is not None
+        assert self.positive is not None
+        if np.any(self.truth < 0):
+            return None
+        return flags.precision(self.certs, self.truth, self.positive, at)
 
     @cached_property
     def attack_curve(self) -> FloatArray | None:
@@ -164,11 +180,13 @@ def summarise(
     names: Sequence[str] | None = None,
     class_names: Sequence[str] | None = None,
     settings: Mapping[str, Any] | None = None,
+    positive: Name | None = None,
 ) -> Summary:
     """All facts of a report; whatever does not fit the certificates is refused.
 
     `floor` is an accuracy or an object with `accuracy` and `name`; `attacked[t]` is the size of the smallest attack
-    found on target t, −1 (or NaN) where none was found; `data` is the graph, or the list of graphs, that was certified.
+    found on target t, −1 (or NaN) where none was found; `data` is the graph, or the list of graphs, that was certified;
+    `positive` is the class, by name or number, of which it is said how much stays flagged.
     """
     _check(certs)
     if not len(certs):
@@ -187,6 +205,7 @@ def summarise(
         degree=_degrees(certs, data),
         command=command,
         settings={str(name): str(value) for name, value in (settings or {}).items()},
+        positive=None if positive is None else _flag(certs, truth, positive),
     )
 
 
@@ -195,6 +214,18 @@ def _check(certs: Any) -> None:
     if not isinstance(certs, Certified):
         hint = "; certify them first" if isinstance(certs, Votes) else ""
         raise InputError(f"A report is made of certificates, not of {type(certs).__name__}{hint}.")
+
+
+def _flag(certs: Certified, truth: npt.ArrayLike | None, positive: Name) -> int:
+    """The number of the class that should stay flagged."""
+    if truth is None:
+        raise InputError("What stays flagged can only be said with true labels; give truth= too.")
+    place = int(certs.about.places([positive])[0])
+    if place < 0 or not np.any(certs.about.places(truth) == place):
+        raise InputError(
+            f"None of the targets is truly {positive}, so nothing can be said of how many stay flagged."
+        )
+    return place
 
 
 def _fitting(certs: Certified, values: npt.ArrayLike | None, name: str) -> IntArray | None:

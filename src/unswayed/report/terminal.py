@@ -5,7 +5,7 @@ from rich.table import Table
 from rich.text import Text
 
 from unswayed.report.summary import WIDEST, Summary, nice_sizes, round_step
-from unswayed.report.words import confidence, headline, percent, verdict
+from unswayed.report.words import confidence, headline, percent, staying, verdict
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 HEIGHT, WIDTH = 9, 56
@@ -16,6 +16,8 @@ def print_summary(summary: Summary, console: Console, *, weakest: int = 5) -> No
     console.print()
     console.print(Text(headline(summary), style="bold"))
     console.print(Text(verdict(summary)))
+    if said := staying(summary):
+        console.print(Text(said))
     console.print()
     console.print(accuracy_table(summary))
     console.print()
@@ -45,6 +47,13 @@ def accuracy_table(summary: Summary) -> Table:
     table.add_row(what, *[f"{share:.2f}" for share in shares], style="bold")
     for change, name in (("adds", "additions alone"), ("deletes", "deletions alone")):
         table.add_row(name, *[f"{share:.2f}" for share in summary.share(sizes, change).tolist()])
+    if summary.positive is not None:
+        name, right = summary.label_name(summary.positive), summary.precision(sizes)
+        table.add_row(
+            Text(f"{name} stays flagged"), *[f"{share:.2f}" for share in summary.recall(sizes).tolist()]
+        )
+        if right is not None:
+            table.add_row("… precision at least", *[f"{share:.2f}" for share in right.tolist()])
     if summary.attack_curve is not None:
         table.add_row(
             "unbroken by attack", *[f"{summary.attack_curve[min(size, summary.top)]:.2f}" for size in sizes]

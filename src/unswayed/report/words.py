@@ -113,6 +113,26 @@ def _floor(summary: Summary) -> str:
     return f"{floor}; the certified model is better {upto}."
 
 
+def staying(summary: Summary) -> str:
+    """How much of the class that matters stays flagged, and how right flags stay; empty where no class was named."""
+    if summary.positive is None or summary.truth is None:
+        return ""
+    name, truly = summary.label_name(summary.positive), int((summary.truth == summary.positive).sum())
+    size = aim(summary)[1]
+    flagged, stays = summary.recall([0, size]).tolist()
+    right = summary.precision([size])
+    told = (
+        ""
+        if right is None
+        else f" Of all that is flagged then, at least {percent(float(right[0]))} is {name}."
+    )
+    return (
+        f"Of the {plural(truly, summary.unit)} that {'is' if truly == 1 else 'are'} truly {name}, {percent(flagged)} "
+        f"{'is' if truly == 1 else 'are'} flagged without an attack, and {percent(stays)} stay flagged whatever an attacker does who "
+        f"{attack(summary, size)}.{told}"
+    )
+
+
 def confidence(summary: Summary) -> str:
     """How sure one may be of the whole curve, not of one certificate."""
     return summary.certs.overall()
@@ -138,6 +158,13 @@ def reading(summary: Summary) -> list[tuple[str, str]]:
         ),
         ("Confidence", confidence(summary)),
     ]
+    if summary.positive is not None:
+        items.append((
+            "Stays flagged, precision",
+            f"Of the {summary.unit}s that are truly {summary.label_name(summary.positive)}, the share that keeps this label under every "
+            "attack of k changes (recall). Precision is the least share of right flags then: whatever is not certified not to be flagged "
+            "counts as a false alarm.",
+        ))  # fmt: skip
     if summary.attacked is not None:
         items.append((
             "Attack found",

@@ -38,6 +38,12 @@ NO_FEATURES = (
 )
 
 
+ONE_COLUMN = (
+    "The classifier answers one number instead of one a class; say above which it flags, with threshold=0 for a logit or threshold=0.5 "
+    "after a sigmoid (or unswayed.flagged(model, 0))."
+)
+
+
 class Classifier:
     """A classifier in evaluation mode on its device, whose answers are checked labels; -1 is "no answer"."""
 
@@ -162,6 +168,8 @@ class Classifier:
             out = out[None]
         if out.ndim == 2 and not floating and out.shape == (rows, 1):
             out = out[:, 0]
+        if floating and out.ndim == 1 and out.shape[0] == rows > 1:
+            raise UnsoundModel(ONE_COLUMN)
         if out.ndim != (2 if floating else 1) or out.shape[0] != rows or out.is_complex():
             wanted = (
                 "[nodes, classes] logits" if self.per_node else f"[{rows}, classes] logits, one row a graph"
@@ -190,6 +198,8 @@ class Classifier:
         if out.is_floating_point():
             if self.classes is None:
                 self.classes = int(out.shape[1])
+            if out.shape[1] == 1:
+                raise UnsoundModel(ONE_COLUMN)
             if out.shape[1] != self.classes or self.classes < 2:
                 raise UnsoundModel(
                     f"The classifier returned {out.shape[1]} columns; {max(self.classes, 2)} classes are needed."
@@ -330,6 +340,11 @@ def _parameters(model: Any) -> tuple[list[str], list[str], bool]:
     named = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     required = [p.name for p in named if p.default is p.empty]
     return [p.name for p in named], required, any(p.kind is p.VAR_POSITIONAL for p in parameters)
+
+
+def forward_names(model: Any) -> list[str]:
+    """The names of all parameters that the classifier can be given."""
+    return _parameters(model)[0]
 
 
 def parameters_of(model: Any) -> list[inspect.Parameter]:

@@ -1,0 +1,70 @@
+"""Recall and precision of what is flagged, against every attack there is on small graphs."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+import unswayed as us
+from unswayed.errors import InputError
+
+
+def certificates(label, size, entries=9):
+    """Certificates with these labels and sizes, from counts that prove them."""
+    noise = us.Flip(0.7)
+    table = {
+        us.certify(us.Votes.from_counts([[0, n]], noise, entries, samples=2_000)).size[0]: n
+        for n in range(2_001)
+    }
+    counts = np.zeros((len(label), 2), int)
+    for row, (own, reach) in enumerate(zip(label, size, strict=True)):
+        if own >= 0:
+            counts[row, own] = table[reach]
+    certs = us.certify(us.Votes.from_counts(counts, noise, entries, samples=2_000))
+    assert certs.label.tolist() == list(label)
+    assert certs.size.tolist() == list(size)
+    return certs
+
+
+LABEL, SIZE, TRUTH = [1, 1, 1, 0, 0, -1, 1, -1], [3, 1, 0, 2, 0, -1, 2, -1], [1, 1, 1, 0, 0, 0, 0, 1]
+
+
+def worst(k):
+    """The least recall and precision over all labels that an attacker of k changes a target may cause."""
+    free = [(0, 1) if size < k or label < 0 else (label,) for label, size in zip(LABEL, SIZE, strict=True)]
+    truth = np.array(TRUTH)
+    found = [np.array(labels) for labels in product(*free)]
+    recall = min(float((labels[truth == 1] == 1).mean()) for labels in found)
+    precision = min(float((truth[labels == 1] == 1).mean()) for labels in found if (labels == 1).any())
+    return recall, precision
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_they_are_the_worst_of_all_outcomes(k):
+    certs = certificates(LABEL, SIZE)
+    recall, precision = worst(k)
+    assert certs.recall(TRUTH, at=k) == pytest.approx(recall)
+    assert certs.precision(TRUTH, at=k) == pytest.approx(precision)
+
+
+def test_without_false_alarms_precision_is_one():
+    certs = certificates([1, 0], [2, 2])
+    assert certs.precision([1, 0], at=[0, 2, 3]).tolist() == [1.0, 1.0, 0.0]
+
+
+def test_classes_are_named_by_name():
+    certs = certificates(LABEL, SIZE).named(classes=["honest", "fraud"])
+    named = [("honest", "fraud")[y] for y in TRUTH]
+    assert (
+        certs.recall(named, positive="fraud", at=[0, 2]).tolist() == certs.recall(TRUTH, at=[0, 2]).tolist()
+    )
+    assert certs.precision(named, "fraud", at=[1]).tolist() == certs.precision(TRUTH, at=[1]).tolist()
+    with pytest.raises(InputError, match="none of the classes"):
+        certs.recall(named, positive="froud")
+    with pytest.raises(InputError, match="No target"):
+        certs.recall(["honest"] * 8, positive="fraud")
+
+
+def test_precision_needs_all_truths():
+    with pytest.raises(InputError, match="every target"):
+        certificates([1, 0], [2, 2]).precision([1, -1])
