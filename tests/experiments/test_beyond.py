@@ -49,7 +49,7 @@ def small() -> Iterator[Dataset]:
         patch.setattr(beyond_work, "load", lambda name, fetch: dataset)
         patch.setattr(beyond_work, "TRAINING", WholeSettings(steps=30))
         truth = torch.nn.functional.one_hot(y, CLASSES).float()  # teachers and floors have tests of their own
-        patch.setattr(beyond_work, "soft_labels", lambda *_, **__: truth)
+        patch.setattr(beyond_work, "soft_labels", lambda seen, *_, **__: truth[seen.kept])
         patch.setattr(beyond_work, "floors", lambda *_, **__: [Floor("mlp", y, 0.8, 0.8)])
         yield dataset
 
@@ -60,9 +60,9 @@ def kept(small: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
     tmp_path = tmp_path_factory.mktemp("runs")
     said: list[str] = []
     assert prepare(cases([0], ["small"]), runs=tmp_path, samples=400, say=said.append) == 0
-    assert len(said) == 2  # two numbers of labels
+    assert len(said) == 4  # two numbers of labels, two protocols
     assert prepare(cases([0], ["small"]), runs=tmp_path, samples=400, say=said.append) == 0
-    assert len(said) == 2  # nothing was done again
+    assert len(said) == 4  # nothing was done again
     return tmp_path
 
 
@@ -82,10 +82,11 @@ def test_rows_tables_and_plots_are_written(kept: Path) -> None:
     assert page.startswith("before")
     assert page.endswith("after\n")
     assert "20 adds" in page
+    assert "small, 20 labels a class, inductive, 1 seed(s)" in page
     assert "best of 2 for deletes" in page
     about = json.loads((out / "beyond.json").read_text())
     assert set(about["rows"][0]) >= REQUIRED
-    assert len(about["rows"]) == len(about["best_of"]) == 4
+    assert len(about["rows"]) == len(about["best_of"]) == 8
     assert any(row["deletes"][0] > 0.5 for row in about["rows"])
     beyond_page.publish(results(kept), out)
     assert (out / "beyond.md").read_text() == page  # filling in twice changes nothing
@@ -118,13 +119,18 @@ def test_the_published_tables_are_those_of_the_published_rows() -> None:
 def test_what_cannot_be_done_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="'karate'"):
         list(cases([0], ["karate"]))
+    with pytest.raises(InputError, match="'abductive'"):
+        list(cases([0], ["cora"], ["abductive"]))
     with pytest.raises(InputError, match="no result"):
         beyond_page.publish([], tmp_path)
 
 
-def test_pubmed_is_run_once() -> None:
-    assert [case.per_class for case in cases([0, 1], ["pubmed"])] == [20]
-    assert len(list(cases([0, 1], ["cora", "pubmed"]))) == 5
+def test_every_split_has_both_protocols_and_pubmed_the_fewest_labels_alone() -> None:
+    assert {(case.seed, case.per_class, case.protocol) for case in cases([0, 1], ["pubmed"])} == {
+        (seed, 20, protocol) for seed in (0, 1) for protocol in ("inductive", "transductive")
+    }
+    assert len(list(cases([0, 1], ["cora", "pubmed"]))) == 12
+    assert len(list(cases([0, 1], ["cora", "pubmed"], ["inductive"]))) == 6
 
 
 def test_training_under_whole_graph_noise_learns_and_repeats(small: Dataset) -> None:

@@ -102,7 +102,7 @@ def draw(rows: Sequence[Row], out: Path) -> list[Path]:
                 axis.plot(AT, values.mean(axis=0), marker="o", markersize=3, label=level)
             axis.axhline(np.mean([r["floor"] for r in mine]), color="black", linestyle="--", label="floor")
             axis.set(
-                title=f"{name}, {labels} labels a class",
+                title=f"{name}, {labels} labels a class, {mine[0]['protocol']}",
                 xlabel={"adds": "edges added", "deletes": "edges deleted"}[kind],
             )
             axis.set_ylim(0, 1)
