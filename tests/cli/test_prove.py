@@ -134,7 +134,6 @@ def test_graphs_are_proved_by_their_pairs(call_json, monkeypatch):
 
     from unswayed.cli import proving
     from unswayed.datasets import Dataset, Split
-    from unswayed.models.training.graphs import GraphSettings
 
     ring = torch.tensor([[0, 1, 2], [1, 2, 0]])
     both = torch.cat([ring, ring.flip(0)], dim=1)
@@ -144,7 +143,6 @@ def test_graphs_are_proved_by_their_pairs(call_json, monkeypatch):
     dataset = Dataset("rings", "graph", 3, 2, graphs=graphs)
     parts = Split(torch.arange(6), torch.arange(6, 8), torch.arange(8, 12))
     monkeypatch.setattr(proving, "read_dataset", lambda *words: (dataset, parts))
-    monkeypatch.setattr("unswayed.models.training.pairs.CLEAN", GraphSettings(steps=3))
     found = call_json("prove", "--dataset", "rings", "--model", "ballots", "--no-floor")
     assert [row["target"] for row in found["targets"]] == ["8", "9", "10", "11"]
     assert found["method"] == "exact"

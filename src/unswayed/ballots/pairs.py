@@ -1,6 +1,6 @@
 """PairBallots: graph classification in which every edge has a say, q_ij from the features of its two ends.
 
-The score of a graph is Σ f(x_v) over its nodes plus Σ q(x_i, x_j) over its edges: linear in the pairs, so `prove` gives its
+The score of a graph is a constant plus Σ f(x_v) over its nodes plus Σ q(x_i, x_j) over its edges: linear in the pairs, so `prove` gives its
 exact K. Frozen, both are looked up by what the features are, and added as whole numbers.
 """
 
@@ -34,13 +34,14 @@ class PairBallots(Tabled):
     would say, present or not, and `prove(net, AllPairs(graphs))` does so if need be.
     """
 
-    TABLES = ("own_table", "kinds", "pair_codes", "ballot_table")
+    TABLES = ("own_table", "kinds", "pair_codes", "ballot_table", "base_table")
     own_table: Tensor  # int64[D, C]: what each kind of node says
     kinds: Tensor  # float64[D, F]: the features of each kind
     pair_codes: (
         Tensor  # int64[R], sorted: a · D + b with a <= b, the pairs of kinds that occur within a graph
     )
     ballot_table: Tensor  # int32[R, C]: what they say when they are linked
+    base_table: Tensor  # int64[C]: what is said of every graph
 
     def __init__(self, in_channels: int, out_channels: int, *, hidden: int = 64, cap: float = 3.0) -> None:
         super().__init__()
@@ -53,6 +54,7 @@ class PairBallots(Tabled):
         wide = max(in_channels, 1)
         self.own = nn.Sequential(nn.Linear(wide, hidden), nn.ReLU(), nn.Linear(hidden, out_channels))
         self.end, self.voice = nn.Linear(wide, hidden), nn.Linear(hidden, out_channels)
+        self.base = nn.Parameter(torch.zeros(out_channels))
 
     def extra_repr(self) -> str:
         """The settings."""
@@ -70,11 +72,12 @@ class PairBallots(Tabled):
         graphs = int(of.max()) + 1 if len(of) else 1
         first, second = merged(edge_index, len(features))
         if self.frozen and not self.training:
+            base = self.base_table
             own, said = self._looked_up(features, first, second)
         else:
-            features = features.to(self.voice.weight)
+            features, base = features.to(self.voice.weight), self.base
             own, said = self.own(features), self.pair_ballots(features[first], features[second])
-        total = own.new_zeros(graphs, self.classes).index_add(0, of, own).index_add(0, of[first], said)
+        total = base.expand(graphs, -1).index_add(0, of, own).index_add(0, of[first], said)
         return total.double() / SCALE if not total.is_floating_point() else total
 
     def freeze(self, graphs: Any) -> Self:
@@ -90,12 +93,14 @@ class PairBallots(Tabled):
         found = np.unique(np.concatenate([_kind_pairs(part, len(kinds)) for part in ends]))
         with torch.no_grad():
             own, said = self._spoken(torch.from_numpy(kinds), torch.from_numpy(found))
-        self._check_sums(own, said, max(len(part) for part in rows))
+            base = fixed(self.exact().base)
+        self._check_sums(own, said, base, max(len(part) for part in rows))
         return self.keep(
             own_table=own,
             kinds=torch.from_numpy(kinds),
             pair_codes=torch.from_numpy(found),
             ballot_table=said.to(torch.int32),
+            base_table=base,
         )
 
     def prove_under(self, threat: Threat) -> Proofs:
@@ -127,7 +132,7 @@ class PairBallots(Tabled):
         own, said = self._looked_up(features, *graph.pairs)
         _, effect = self._looked_up(features, first, second)
         present = torch.isin(pair_entries(torch.stack([first, second])), pair_entries(graph.pairs))
-        scores = own.sum(dim=0) + said.sum(dim=0)
+        scores = self.base_table + own.sum(dim=0) + said.sum(dim=0)
         return Linear.of_scores(scores[None].cpu().numpy(), effect[None].cpu().numpy(), present[None].numpy())
 
     def _spoken(self, kinds: Tensor, found: Tensor) -> tuple[Tensor, Tensor]:
@@ -139,10 +144,11 @@ class PairBallots(Tabled):
         ]
         return fixed(exact.own(kinds)), torch.cat(said)
 
-    def _check_sums(self, own: Tensor, said: Tensor, nodes: int) -> None:
+    def _check_sums(self, own: Tensor, said: Tensor, base: Tensor, nodes: int) -> None:
         """Refuse tables whose sums over the largest graph a double might not hold."""
         loudest = int(said.abs().max()) if said.numel() else 0
-        if nodes * int(own.abs().max()) + nodes * (nodes - 1) // 2 * loudest >= EXACT:
+        alone = int(base.abs().max()) + nodes * int(own.abs().max())
+        if alone + nodes * (nodes - 1) // 2 * loudest >= EXACT:
             raise UnsoundModel("The scores are too large to be added exactly; train with smaller weights.")
 
     def _looked_up(self, features: Tensor, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
