@@ -15,11 +15,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from unswayed.errors import InputError
 from unswayed.theory.noise import Noise
+
+Words = npt.NDArray[np.uint64]
 
 NAME = "philox4x32-10/2"  # goes into the provenance; another layout of the counter must get another name
 PURPOSES = {"certify": 0, "select": 1, "train": 2}
@@ -30,7 +33,8 @@ MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 WEYL = (0x9E3779B9, 0xBB67AE85)
 LANES = 4
 ROUNDS = 10
-CPU_CHUNK = 2**15  # cipher calls at a time: the working arrays stay in a core's cache
+CPU_CHUNK = 2**14  # cipher calls at a time: the working arrays stay in a core's cache
+CPU_WIDTH = 2**10  # entries of a chunk: with many rows, the first rounds are shared along rows and columns
 CUDA_CHUNK = 2**22
 
 # (stream, start, stop, entries, thresholds, target, device) -> (from_zero, from_one); set where a fused kernel exists
@@ -44,12 +48,30 @@ def philox(counter: tuple[Any, Any, Any, Any], key: tuple[int, int]) -> tuple[An
     """
     c0, c1, c2, c3 = counter
     k0, k1 = key
-    for _ in range(ROUNDS):
+    for left in reversed(range(ROUNDS)):
         p0, p1 = c0 * MULTIPLIERS[0], c2 * MULTIPLIERS[1]
         c0, c2 = ((p1 >> 32) & MASK) ^ (c1 ^ k0), ((p0 >> 32) & MASK) ^ (c3 ^ k1)
         c1, c3 = p1 & MASK, p0 & MASK
         k0, k1 = (k0 + WEYL[0]) & MASK, (k1 + WEYL[1]) & MASK
+        if isinstance(c0, np.ndarray) and c0.shape == c1.shape == c2.shape == c3.shape:
+            _in_place(c0, c1, c2, c3, (k0, k1), left)
+            break
     return c0, c1, c2, c3
+
+
+def _in_place(c0: Words, c1: Words, c2: Words, c3: Words, key: tuple[int, int], rounds: int) -> None:
+    """The last rounds, in arrays that are all of one shape by now; half of the time would go to new memory."""
+    (k0, k1), p0, p1 = key, np.empty_like(c0), np.empty_like(c2)
+    for _ in range(rounds):
+        np.multiply(c0, MULTIPLIERS[0], out=p0)
+        np.multiply(c2, MULTIPLIERS[1], out=p1)
+        c1 ^= k0
+        c3 ^= k1
+        np.bitwise_xor(np.right_shift(p1, 32, out=c0), c1, out=c0)
+        np.bitwise_xor(np.right_shift(p0, 32, out=c2), c3, out=c2)
+        np.bitwise_and(p1, MASK, out=c1)
+        np.bitwise_and(p0, MASK, out=c3)
+        k0, k1 = (k0 + WEYL[0]) & MASK, (k1 + WEYL[1]) & MASK
 
 
 @dataclass(frozen=True)
@@ -120,9 +142,10 @@ class Stream:
             return kernel(self, start, stop, entries, noise.thresholds, target, device)
         thresholds = sorted(set(noise.thresholds))
         outs = [torch.empty((stop - start, entries), dtype=torch.bool, device=device) for _ in thresholds]
+        into = [out.numpy() if device.type == "cpu" else out for out in outs]
         for rows, columns, word in self._chunks(start, stop, entries, target, device):
-            for out, threshold in zip(outs, thresholds, strict=True):
-                out[rows, columns] = torch.as_tensor(word < threshold)
+            for out, threshold in zip(into, thresholds, strict=True):
+                out[rows, columns] = word < threshold
         from_zero, from_one = (outs[thresholds.index(threshold)] for threshold in noise.thresholds)
         return from_zero, from_one
 
@@ -133,8 +156,8 @@ class Stream:
         if entries == 0 or start == stop:
             return
         first, last = start // LANES, (stop + LANES - 1) // LANES
-        chunk = CPU_CHUNK if device.type == "cpu" else CUDA_CHUNK
-        width = -(-entries // -(-entries // chunk))  # equal columns, each at most a chunk wide
+        chunk, most = (CPU_CHUNK, CPU_WIDTH) if device.type == "cpu" else (CUDA_CHUNK, CUDA_CHUNK)
+        width = -(-entries // -(-entries // most))  # equal columns
         height = max(1, chunk // width)
         for quad in range(first, last, height):
             quads = range(quad, min(quad + height, last))
