@@ -63,7 +63,7 @@ def poll(
     their names in order, which certificates then speak of (scikit-learn's `classes_` are known). `shared`
     draws one noise for all targets, which leaves each target's guarantee as it is. `purpose` separates the noise that
     trains or selects a model from the noise that certifies it. `draws` picks between two streams of the same law: "dense"
-    draws every entry, "sparse" only what changes (`AllPairs(data, nodes)` with shared noise), "auto" the cheaper one.
+    draws every entry, "sparse" only what changes (`Row` and `AllPairs(data, nodes)` with shared noise), "auto" the cheaper one.
     `until` (`UntilSize(size=…)`, `Budget(seconds=…)`, or both joined by `|`) stops before `samples`, each target as soon as the
     rule has settled it; such votes are adaptive, and only `certify(..., bounds="anytime")` takes them. `audit` answers,
     drawn at random from all that were counted, are asked again of the model itself, one graph at a time; if one of them

@@ -9,10 +9,13 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from unswayed.sampling import seats
-from unswayed.sampling.stream import NAME, Stream
+from unswayed.sampling.sparse import NAME as SPARSE
+from unswayed.sampling.sparse import SparseStream
+from unswayed.sampling.stream import LANES, NAME, Stream
 from unswayed.sampling.threats.base import Threat
 from unswayed.theory.noise import AddDelete, Noise
 
+CHUNK = 2**20  # words of noise at a time
 ALIKE = 20  # ones up to which samples of a row are compared: their subsets are few
 
 
@@ -45,6 +48,44 @@ class SeatStream(Stream):
             kept, (0, entries - kept.shape[1])
         )  # an arrival that has joined the graph has a place, too
         return torch.zeros_like(kept).to(device), (~kept).to(device)
+
+
+@dataclass(frozen=True)
+class FewStream(Stream):
+    """Rows of large graphs to which few entries are added: what is drawn follows what changes.
+
+    An engine that knows it asks `added` and `lost` and never writes a row out; the flips are the same noise for all others.
+    """
+
+    name: ClassVar[str] = SPARSE
+
+    def added(
+        self, start: int, stop: int, entries: int, noise: Noise, device: str | torch.device = "cpu"
+    ) -> tuple[Tensor, Tensor]:
+        """(sample - start, entry) of the entries that flip if they are 0, by sample, then by entry."""
+        return SparseStream(self).additions(start, stop, entries, noise, device=device)
+
+    def lost(self, start: int, stop: int, entries: Tensor, noise: Noise) -> Tensor:
+        """bool[stop - start, len(entries)]: whether these entries flip if they are 1."""
+        return SparseStream(self).deletions(start, stop, entries, noise)
+
+    def flips(
+        self,
+        start: int,
+        stop: int,
+        entries: int,
+        noise: Noise,
+        *,
+        target: int | None = None,
+        device: str | torch.device = "cpu",
+    ) -> tuple[Tensor, Tensor]:
+        """Two bool[stop - start, entries]: whether an entry flips if it is 0, and if it is 1."""
+        zero = torch.zeros((stop - start, entries), dtype=torch.bool, device=device)
+        zero[self.added(start, stop, entries, noise, device)] = True
+        step = max(LANES, CHUNK // max(entries, 1) // LANES * LANES)
+        everyone = torch.arange(entries, device=device)
+        parts = [self.lost(low, min(low + step, stop), everyone, noise) for low in range(start, stop, step)]
+        return zero, torch.cat(parts) if parts else zero
 
 
 @dataclass(frozen=True)

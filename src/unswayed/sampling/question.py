@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from unswayed.errors import InputError
-from unswayed.sampling.drawing import DRAWINGS
+from unswayed.sampling.drawing import DRAWINGS, FewStream
 from unswayed.sampling.sparse import NAME as SPARSE
 from unswayed.sampling.stream import Stream
 from unswayed.sampling.threats.base import Threat
@@ -16,6 +16,13 @@ ENGINES = ("auto", "generic", "fast")
 DRAWS = ("auto", "dense", "sparse")
 MOST = 100_000  # answers of an audit: they are kept with the votes
 SPARSE_BELOW = 1 / 16  # where one word a drawn entry, and the bookkeeping, cost less than one word an entry
+FEW_BELOW, FEW_ABOVE = (
+    1 / 256,
+    2**15,
+)  # of rows with so many entries, where so few are added, only those are drawn
+
+
+ROWS = ("row", "row-new")  # threats whose structure vectors are rows of one graph
 
 
 @dataclass(frozen=True)
@@ -34,7 +41,7 @@ class Question:
     `shared` draws one noise for all targets; each target's guarantee, and the union bound over targets, are the same as
     with separate noise. `classes` is None until the classifier's output columns are known. `dtype` None keeps the
     model's own. `draws` says which stream of the same law is used: "dense" draws a word for every entry, "sparse" only
-    for what changes (nodes of a whole graph with noise shared by all of them), "auto" the cheaper one. `audit` is how
+    for what changes (rows, and nodes of a whole graph, with noise shared by all of them), "auto" the cheaper one. `audit` is how
     many of the answers are kept to be asked again.
     """
 
@@ -75,9 +82,9 @@ class Question:
         object.__setattr__(self, "model", self.threat.asks(self.model))
         if self.noise.drawing == "seats":  # how many seats there are is the target's own affair
             object.__setattr__(self, "shared", False)
-        if self.draws == "sparse" and not self._one_graph_for_all:
+        if self.draws == "sparse" and not (self._one_graph_for_all or self._rows_for_all):
             raise InputError(
-                "Sparse draws are for AllPairs(data, nodes) with shared noise; use draws='dense'."
+                "Sparse draws are for Row and AllPairs(data, nodes) with shared noise; use draws='dense'."
             )
         _ = self.stream
 
@@ -86,10 +93,22 @@ class Question:
         return self.threat.whole_view() is not None and self.shared
 
     @property
+    def _rows_for_all(self) -> bool:
+        return self.threat.kind in ROWS and self.shared and self.noise.drawing == "entries"
+
+    @property
     def sparse(self) -> bool:
-        """Whether only the entries that change are drawn."""
+        """Whether whole graphs are drawn by the entries that change."""
         cheap = self._one_graph_for_all and self.noise.p_add < SPARSE_BELOW
-        return self.draws == "sparse" or (self.draws == "auto" and cheap)
+        return self._one_graph_for_all and (self.draws == "sparse" or (self.draws == "auto" and cheap))
+
+    @property
+    def few(self) -> bool:
+        """Whether rows are drawn by the entries that change."""
+        if not self._rows_for_all or self.draws == "dense":
+            return False
+        large = self.threat.drawn(0) >= FEW_ABOVE
+        return self.draws == "sparse" or (large and self.noise.p_add < FEW_BELOW)
 
     @property
     def apart(self) -> bool:
@@ -104,6 +123,8 @@ class Question:
     @property
     def stream(self) -> Stream:
         """The source of all noise."""
+        if self.few:
+            return FewStream(self.seed, self.purpose)
         return DRAWINGS[self.noise.drawing](self.seed, self.purpose, self.threat)
 
     def key_of(self, target: int) -> int | None:

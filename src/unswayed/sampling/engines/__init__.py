@@ -109,7 +109,8 @@ def _fast_engines() -> list[type[FastEngine]]:
     from unswayed.sampling.engines.dense import DenseEngine
     from unswayed.sampling.engines.row_apart import RowsApartEngine
     from unswayed.sampling.engines.row_engine import RowEngine
+    from unswayed.sampling.engines.row_few import FewEngine
     from unswayed.sampling.engines.row_kept import KeptEngine
     from unswayed.sampling.engines.whole import WholeGraphEngine
 
-    return [KeptEngine, RowEngine, RowsApartEngine, DenseEngine, WholeGraphEngine]
+    return [RowsApartEngine, FewEngine, KeptEngine, RowEngine, DenseEngine, WholeGraphEngine]

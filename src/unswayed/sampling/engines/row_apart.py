@@ -8,8 +8,12 @@ from torch import Tensor
 
 from unswayed.sampling.engines.counting import Counting
 from unswayed.sampling.engines.row_engine import RowEngine
+from unswayed.sampling.engines.row_few import FewEngine
+from unswayed.sampling.engines.row_kept import KeptEngine
 from unswayed.sampling.question import Question
 from unswayed.theory.noise import Noise
+
+KINDS: tuple[type[RowEngine], ...] = (FewEngine, KeptEngine, RowEngine)  # the fastest that knows a row
 
 
 class RowsApartEngine(Counting):
@@ -20,16 +24,14 @@ class RowsApartEngine(Counting):
     @classmethod
     def supports(cls, question: Question) -> str | None:
         """None if the row engine is exact for each target, otherwise the obstacle in words."""
-        alone = question.threat.rows_apart()
-        return (
-            "no target arrives alone"
-            if alone is None
-            else RowEngine.supports(replace(question, threat=alone[0]))
-        )
+        if question.threat.rows_apart() is None:
+            return "no target arrives alone"
+        obstacles = [kind.supports(_alone(question, 0)) for kind in KINDS]
+        return None if None in obstacles else obstacles[-1]
 
     def __init__(self, question: Question) -> None:
-        self.question = question
-        self.engine = RowEngine(self._alone(0))
+        self.question, first = question, _alone(question, 0)
+        self.engine = next(kind(first) for kind in KINDS if kind.supports(first) is None)
         self.classes = self.engine.classes
         self._settle()
 
@@ -48,10 +50,11 @@ class RowsApartEngine(Counting):
 
     def _of(self, target: int) -> RowEngine:
         if self.last != target:
-            self.engine, self.last = self.engine.moved(self._alone(target)), target
+            self.engine, self.last = self.engine.moved(_alone(self.question, target)), target
         return self.engine
 
-    def _alone(self, target: int) -> Question:
-        alone = self.question.threat.rows_apart()
-        assert alone is not None
-        return replace(self.question, threat=alone[target])
+
+def _alone(question: Question, target: int) -> Question:
+    alone = question.threat.rows_apart()
+    assert alone is not None
+    return replace(question, threat=alone[target])

@@ -97,7 +97,7 @@ class Gathered:
         _, neighbours = known.around.edges_of(node[None])
         self.columns, self.degree = torch.cat([neighbours, node[None]]), len(neighbours)
         self.node = torch.full_like(node[None], self.degree)  # the target comes last
-        self.known = confined(known, self.columns)
+        self.known = confined(known, self.columns, star(known.around, self.columns))
         near = self.known.near(self.node, None)
         self.tables = {i: self._table(i, near) for i in known.plan.convs}
 
@@ -135,13 +135,13 @@ class Gathered:
         return logits.expand(len(picks), *logits.shape[-2:])
 
 
-def confined(known: Prepared, columns: Tensor) -> Prepared:
-    """The same states at these nodes alone, of which the last is the target and all others are its neighbours."""
+def confined(known: Prepared, columns: Tensor, around: Surroundings) -> Prepared:
+    """The same states at these nodes alone, with these surroundings in place of the graph."""
     here = copy.copy(known)
     here.rest = {i: t[columns] for i, t in known.rest.items()}
     here.sent = {i: tuple(t[columns] for t in sent) for i, sent in known.sent.items()}
     here.clean = {i: tuple(t[columns] for t in clean) for i, clean in known.clean.items()}
-    here.around = star(known.around, columns)
+    here.around = around
     return here
 
 

@@ -11,12 +11,17 @@ from torch.autograd.function import FunctionCtx
 
 def _csr(rows: Tensor, columns: Tensor, n: int, dtype: torch.dtype) -> Tensor:
     order = torch.argsort(rows * n + columns)
-    starts = torch.zeros(n + 1, dtype=torch.int64, device=rows.device)
-    starts[1:] = torch.bincount(rows, minlength=n).cumsum(0)
+    return compressed(rows[order], columns[order], (n, n), dtype)
+
+
+def compressed(rows: Tensor, columns: Tensor, shape: tuple[int, int], dtype: torch.dtype) -> Tensor:
+    """A sparse matrix of ones at these places, which come by row, then by column."""
+    starts = torch.zeros(shape[0] + 1, dtype=torch.int64, device=rows.device)
+    starts[1:] = torch.bincount(rows, minlength=shape[0]).cumsum(0)
     ones = torch.ones(rows.numel(), dtype=dtype, device=rows.device)
     with warnings.catch_warnings():  # torch announces that compressed sparse tensors are in beta
         warnings.simplefilter("ignore")
-        return torch.sparse_csr_tensor(starts, columns[order], ones, (n, n))
+        return torch.sparse_csr_tensor(starts, columns, ones, shape)
 
 
 class _Symmetric(torch.autograd.Function):
