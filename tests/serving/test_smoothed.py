@@ -171,7 +171,7 @@ def test_requests_from_many_threads_are_answered_one_by_one(service):
         ([N], "between 0 and 29"),
         ([], "at least one node"),
         ([0.5], "whole numbers"),
-        (["a"], "whole numbers"),
+        (["a"], "node"),
     ],
 )
 def test_bad_nodes_are_refused(service, nodes, words):

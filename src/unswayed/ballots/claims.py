@@ -5,7 +5,7 @@ One function a kind of threat, found by the threat's own `kind`; another threat 
 
 from collections.abc import Callable
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from unswayed.theory.records import Injected, Record, Several
 IntArray = npt.NDArray[np.int64]
 
 ROLLS: WeakKeyDictionary[nn.Module, tuple[Tensor, int, Roll]] = WeakKeyDictionary()
+FOUND: WeakKeyDictionary[nn.Module, tuple[ref[Graph], int | None, str]] = WeakKeyDictionary()
 AT_ONCE = 2**22  # numbers written out together
 FIXED = "The ballots and the known labels they were made of are frozen, and features are taken as fixed."
 OWN_ROW = (
@@ -141,8 +142,7 @@ def _inject(model: Any, threat: Any) -> tuple[Record, str]:
 
 
 def _arrivals(model: Any, threat: Any) -> tuple[Record, str]:
-    check_links(model, Links.of(threat.graph))
-    check_features(model, threat.graph)
+    check_graph(model, threat.graph)
     people = arriving(model, threat.x, [row.numpy() for row in threat.neighbours])
     return people, SURROUNDINGS if model.reads_links else OWN_ROW
 
@@ -211,6 +211,16 @@ def roll_of(model: Any) -> Roll:
     ):  # the version counts changes in place
         ROLLS[model] = kept = (table, table._version, Roll(table.cpu().numpy().copy(), len(model.own_table)))
     return kept[2]
+
+
+def check_graph(model: Any, graph: Graph) -> None:
+    """Refuse a graph that the tables are not of; one that was found to be it is not read again for each arrival."""
+    known, version = FOUND.get(model), None if graph.x is None else graph.x._version
+    if known is not None and known[0]() is graph and known[1:] == (version, model.table_hash):
+        return
+    check_links(model, Links.of(graph))
+    check_features(model, graph)
+    FOUND[model] = (ref(graph), version, model.table_hash)
 
 
 def check_links(model: Any, links: Links) -> None:

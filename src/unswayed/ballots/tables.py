@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from unswayed.sampling.inputs import update_hash
 
 EXACT_TWINS: WeakKeyDictionary[nn.Module, nn.Module] = WeakKeyDictionary()
+HASHES: WeakKeyDictionary[nn.Module, tuple[list[tuple[Tensor | None, int | None]], str]] = WeakKeyDictionary()
 
 
 class Tabled(nn.Module):
@@ -62,7 +63,19 @@ class Tabled(nn.Module):
 
     @property
     def table_hash(self) -> str:
-        """sha256 of everything that a frozen answer is read from."""
+        """sha256 of everything that a frozen answer is read from; kept while no tensor is exchanged or written to."""
+        held = (*self._buffers.values(), *self.parameters())
+        now = [(tensor, None if tensor is None else tensor._version) for tensor in held]
+        kept = HASHES.get(self)
+        if (
+            kept is None
+            or len(kept[0]) != len(now)
+            or any(a is not b or v != w for (a, v), (b, w) in zip(kept[0], now, strict=True))
+        ):
+            HASHES[self] = kept = (now, self._hash())
+        return kept[1]
+
+    def _hash(self) -> str:
         hashed = hashlib.sha256(type(self).__name__.encode())
         for name in self.TABLES:
             if getattr(self, name) is not None:

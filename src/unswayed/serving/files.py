@@ -14,7 +14,7 @@ from unswayed.serving.still import Still
 FORMAT = 1
 WHAT = "file of a service"
 EXTRA = "extra."
-WORDS = ("edge_data", "left_out", "kind")
+WORDS = ("edge_data", "left_out", "kind", "names")
 
 
 def save(path: str | os.PathLike[str], graph: Still, told: Mapping[str, Any]) -> None:
@@ -43,6 +43,7 @@ def load(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Still]:
             edge_data=tuple(words["edge_data"]),
             left_out=tuple(words["left_out"]),
             kind=str(words["kind"]),
+            names=tuple(words["names"]),
         )
         _ = header["settings"]["noise"], header["model"]["sha256"], dict(header["audited"])
     except (KeyError, TypeError, ValueError) as error:

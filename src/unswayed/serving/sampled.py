@@ -34,7 +34,7 @@ class Sampled:
     def __init__(self, model: Any, everyone: Threat, settings: Settings) -> None:
         self.settings, self.everyone = settings, everyone
         self.question = settings.question(model, everyone)
-        self.described = describe_model(model)
+        self.described, self.words = describe_model(model), settings.words(model)
         self.engines: dict[str, Engine] = {}
         self.asking = (
             threading.Lock()
@@ -68,7 +68,8 @@ class Sampled:
         number = self.settings.samples if samples is None else whole_samples(samples)
         with self.asking:
             engine = self._engine(question).moved(question)
-            ledger = Ledger(engine.question, describe(question, self.described), None, None)
+            asked = describe(question, self.described) | self.words
+            ledger = Ledger(engine.question, asked, None, None)
             votes = counted(ledger, SerialRunner(engine), number, self.settings.progress)
         return replace(votes, notes={**votes.notes, "service": self.audited})
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from unswayed.certificates import certify
 from unswayed.polling import device_of, whole_samples
+from unswayed.sampling.classifier import check_instance, named_classes
 from unswayed.sampling.question import Question
 from unswayed.sampling.threats import Threat
 from unswayed.theory.noise import Noise, noise_from_dict
@@ -21,7 +22,7 @@ class Settings:
     alpha: float
     bounds: str
     rivals: str
-    classes: int | None
+    classes: Any  # how many, or their names
     device: str | None
     engine: str
     batch_size: int | None
@@ -36,15 +37,22 @@ class Settings:
     def question(self, model: Any, threat: Threat) -> Question:
         """What is asked of whom, but for the seed."""
         assert self.noise is not None
+        check_instance(model)
+        count, _ = named_classes(model, self.classes)
         return Question(
             model=model,
             threat=threat,
             noise=self.noise,
-            classes=self.classes,
+            classes=count,
             device=self.device or device_of(model),
             engine=self.engine,
             batch_size=self.batch_size,
         )
+
+    def words(self, model: Any) -> dict[str, Any]:
+        """What the labels are called, as votes keep it; empty where nobody says."""
+        names = named_classes(model, self.classes)[1]
+        return {"words": {"classes": names}} if names else {}
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""

@@ -30,7 +30,8 @@ class Smoothed:
     `BallotNetwork`, `LabelBallots`, `Hashed`): the same calls then answer exactly, without noise or confidence.
 
     `nodes` in all calls are nodes of the graph (their own rows may be attacked), or nodes that arrive, `Row.new(data, x,
-    neighbours)`, or any threat. `samples` are drawn for every request. `audit` answers are asked again one graph at a time
+    neighbours)`, or any threat. `samples` are drawn for every request. `classes` is how many labels there are, or their names, where the model does
+    not say. `audit` answers are asked again one graph at a time
     before the first request; 0 leaves that out.
     """
 
@@ -44,7 +45,7 @@ class Smoothed:
         alpha: float = 0.001,
         bounds: str = "strict",
         rivals: str = "all",
-        classes: int | None = None,
+        classes: Any = None,
         device: str | None = None,
         engine: str = "auto",
         batch_size: int | None = None,

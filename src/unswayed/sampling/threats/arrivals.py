@@ -85,11 +85,11 @@ class Arrivals(Threat):
 
     def digests(self) -> dict[str, str]:
         """The hashes of the graph, of the features and of the links of those who arrive."""
-        links = torch.stack([self.clean(i) for i in range(len(self))])
+        links = torch.cat([_numbered(i, row) for i, row in enumerate(self.neighbours)])
         told = {} if self.x is None else {"arriving features": update_digest("x", self.x)}
         return {
             "graph": self.graph.digest(),
-            "arriving links": update_digest("links", links.nonzero()),
+            "arriving links": update_digest("links", links),
             **told,
         }
 
@@ -105,6 +105,11 @@ class Apart(Sequence[Threat]):
 
     def __getitem__(self, target: Any) -> Any:
         return self.everyone.attacked(target, torch.zeros(0, dtype=torch.int64))
+
+
+def _numbered(target: int, row: Tensor) -> Tensor:
+    """int64[degree, 2]: the target's position beside each of its neighbours."""
+    return torch.stack([torch.full_like(row, target), row], dim=1)
 
 
 def read_neighbours(row: Any, nodes: int) -> Tensor:
