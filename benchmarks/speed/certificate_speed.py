@@ -5,12 +5,13 @@ python -m benchmarks.speed.certificate_speed
 
 import argparse
 import json
+import time
 import timeit
 from math import comb
 
 import numpy as np
 
-from unswayed.theory import AddDelete, Flip, certified_size, grid
+from unswayed.theory import AddDelete, Flip, ceiling, certified_size, grid
 
 
 def published_masses(n: int, k: int, keep: int, unit: int) -> list[tuple[int, int]]:
@@ -28,6 +29,27 @@ def published_masses(n: int, k: int, keep: int, unit: int) -> list[tuple[int, in
                 y += t * keeps[n - w - m] * flips[w + m]
         regions.append((x, y))
     return regions
+
+
+NEAR_ONE = [(0.1, 0.85), (0.1, 0.895), (0.3, 0.69), (0.4, 0.59), (0.48, 0.515), (0.01, 0.98), (0.05, 0.9)]
+
+
+def near_one(entries: int) -> dict[str, float]:
+    """Milliseconds of processor time for one ceiling and one size where p_add + p_delete is near 1: first call, and best of five."""
+    worst = {"first": 0.0, "best": 0.0}
+    ceiling(AddDelete(0.2, 0.6), 10_000, 0.001, 7, cap=entries)  # what is loaded once
+    for pair in NEAR_ONE:
+        noise = AddDelete(*pair)
+        for ask in (
+            lambda noise=noise: ceiling(noise, 10_000, 0.001, 7, cap=entries),
+            lambda noise=noise: ceiling(noise, 10**6, 0.001, 7, cap=entries, ones=4),
+            lambda noise=noise: certified_size(0.95, 0.03, noise, entries),
+        ):
+            times = [
+                seconds * 1e3 for seconds in timeit.repeat(ask, number=1, repeat=5, timer=time.process_time)
+            ]
+            worst = {"first": max(worst["first"], times[0]), "best": max(worst["best"], min(times))}
+    return worst
 
 
 def best_of(repeats: int, call) -> float:
@@ -58,6 +80,7 @@ def main() -> None:
         "seconds_grid_21x21_of_100": asymmetric,
         "seconds_direct_summation_of_one_k": direct,
         "direct_over_one_pair": direct / one,
+        **{f"milliseconds_near_one_{name}": value for name, value in near_one(a.entries).items()},
     }
     print(json.dumps({key: float(f"{value:.4g}") for key, value in result.items()}))
 

@@ -9,7 +9,7 @@ from scipy import stats
 from unswayed.theory import AddDelete, ceiling, certified_size, entrywise
 from unswayed.theory.entrywise import certify_pairs
 from unswayed.theory.exact import exact_worst_case
-from unswayed.theory.splits import surely_certified, tails
+from unswayed.theory.splits import Splits, expected_size, last, surely_certified, tails
 
 NOISES = [
     AddDelete(0.4, 0.5),
@@ -127,3 +127,70 @@ def test_small_sizes_are_exact_too(seed):
             for k in range(1, cap + 1)
         ]
         assert certified_size(top, rest, noise, cap) == (exact.index(False) if False in exact else cap)
+
+
+@pytest.mark.parametrize(("p", "q"), [(0.01, 0.98), (0.003, 0.0005), (0.99, 0.999)])
+def test_tails_of_many_entries_that_hardly_vary_stay_within_their_stated_error(p, q):
+    first = np.array([0, 7, 900, 2000])
+    mean = np.rint(first * p + (2000 - first) * q).astype(int)
+    t = mean[:, None] + np.array([-12, -3, 0, 1, 4, 15])
+    found, error = tails(first, 2000 - first, p, q, t)
+    assert error < 1e-10
+    for i in range(4):
+        parts = [stats.binom.pmf(np.arange(n + 1), n, r) for n, r in ((first[i], p), (2000 - first[i], q))]
+        pmf = np.convolve(*parts)
+        for j in range(t.shape[1]):
+            assert abs(found[i, j] - pmf[max(t[i, j], 0) :].sum()) < error / 4
+
+
+@pytest.mark.parametrize("start", [0, 3, 40, 69, 70, 71, 100, 10**9])
+@pytest.mark.parametrize("most", [2, 3, 40, 70, 71, 99, 100])
+def test_the_last_that_holds_is_found_from_anywhere(start, most):
+    asked = []
+    assert last(lambda k: asked.append(k) or k <= most, 2, 100, start) == most
+    assert all(2 < k <= 100 for k in asked)
+    assert last(lambda k: asked.append(k) or False, 5, 5, start) == 5
+
+
+def test_the_size_over_splits_is_that_of_asking_about_every_one():
+    """Certified attacks are any set that holds whatever is smaller; what is proved in bulk is any part of it."""
+    rng = np.random.default_rng(0)
+    sizes = set()
+    for case in range(400):
+        cap = int(rng.integers(4, 60))
+        ones = None if case % 3 == 0 else int(rng.integers(0, cap + 1))
+        most = np.sort(rng.integers(2, int(rng.integers(4, 80)), cap + 1))[
+            ::-1
+        ]  # additions withstood after r deletions
+        for r in range(3):
+            most[r] = max(most[r], 2 - r, 0)
+        calls = []
+
+        def test(adds, deletes, most=most, calls=calls):
+            calls.append((adds, deletes))
+            return bool(adds <= most[deletes])
+
+        def sure(adds, deletes, most=most):
+            return (adds <= most[deletes]) & (rng.random(len(adds)) < 0.7)
+
+        splits = Splits(test, sure, ones, cap)
+
+        def all_hold(k, splits=splits, most=most):
+            low, high = splits.ends(k)
+            return all(k - r <= most[r] for r in range(low, high + 1))
+
+        right = max(k for k in range(cap + 1) if all(all_hold(j) for j in range(k + 1)))
+        if right < 2:
+            continue
+        found = splits.largest(2, int(rng.integers(0, 70)))
+        assert found == right
+        assert all(a >= 0 and 0 <= d <= (cap if ones is None else ones) for a, d in calls)
+        sizes.add(found)
+    assert len(sizes) > 10
+
+
+def test_a_search_begins_near_the_size():
+    for noise in NOISES:
+        size = int(certified_size(0.999, 0.0005, noise, 10_000))
+        assert 0.4 * size <= expected_size(0.999, 0.0005, noise.p_add, noise.p_delete) <= 2 * size + 4
+    assert expected_size(0.9, 0.1, 0.5, 0.5) == 10**9

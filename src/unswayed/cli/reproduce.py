@@ -8,7 +8,7 @@ import typer
 
 from unswayed.cli.common import emit, note, working
 
-PAGES = ("beyond", "paying")  # experiments that are no figure of the paper
+PAGES = ("beyond", "paying", "hiding")  # experiments that are no figure of the paper
 app = typer.Typer(rich_markup_mode="rich", add_completion=False)
 
 
@@ -19,7 +19,7 @@ def reproduce(
     experiments: Annotated[
         list[str],
         typer.Argument(
-            help="table1, figure1, figure2, figure3, figure4, figure5, or all; or beyond, or paying."
+            help="table1, figure1, figure2, figure3, figure4, figure5, or all; or beyond, paying or hiding."
         ),
     ],
     seeds: Annotated[int, typer.Option(min=1, help="How many random splits.")] = 1,
@@ -39,7 +39,7 @@ def reproduce(
 ) -> None:
     """Rerun the published figures (train, poll once at the largest number of samples, certify, draw), or a page beyond them.
 
-    `beyond` certifies whole graphs under asymmetric noise: rows, the tables of its page, plots. `paying` shows where certificates pay: every graph by every method, with rows, page and figure.
+    `beyond` certifies whole graphs under asymmetric noise: rows, the tables of its page, plots. `paying` shows where certificates pay: every graph by every method, with rows, page and figure. `hiding` is about added links and fake nodes alone.
     """
     from unswayed.cli.inputs import read_device
 

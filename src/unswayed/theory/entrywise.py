@@ -14,12 +14,11 @@ from unswayed.errors import InputError
 from unswayed.theory.exact import decide
 from unswayed.theory.law import Attack, Bools, Floats, Ints, Law, Test, search
 from unswayed.theory.regions import TINY, Flips, Side, probabilities, table
-from unswayed.theory.splits import surely_certified
+from unswayed.theory.splits import Splits, expected_size, surely_certified
 
 #: Probabilities below this are left to ball arithmetic: the tables may have lost terms to underflow.
 SMALL = 1e-280
 FEW, LONE = 2, 8  # entries, and targets, up to which every split is simply asked
-BLOCKS, CHUNK = 256, 2**12  # blocks of splits tried first, and splits looked at together
 #: (indices, adds, deletes) → which of them are certified against that attack.
 SplitTest = Callable[[Ints, int, int], Bools]
 
@@ -104,52 +103,21 @@ class EntryWise(Law):
             return np.minimum(search(top.size, most, passes), cap)
         size = np.minimum(search(top.size, min(most, FEW), passes), cap)
         for i in np.flatnonzero((size == FEW) & (cap > FEW)):
-            sure = partial(surely_certified, float(top[i]), float(rest[i]), p_add, p_delete)
-            held = None if ones is None else int(ones[i])
-            size[i] = _beyond(partial(test, np.array([i])), sure, held, int(cap[i]))
+            size[i] = self._beyond(
+                float(top[i]), float(rest[i]), None if ones is None else int(ones[i]), int(cap[i])
+            )
         return size
 
+    def _beyond(self, top: float, rest: float, ones: int | None, cap: int) -> int:
+        """The size of one target that withstands `FEW` entries, asking exactly only about splits that are not surely certified."""
+        p_add, p_delete = (float(p) for p in probabilities(self.flips))
+        pair = np.array([top]), np.array([rest])
 
-def _beyond(
-    test: Callable[[int, int], Bools], sure: Callable[[Ints, Ints], Bools], ones: int | None, cap: int
-) -> int:
-    """The size of one target that withstands `FEW` entries, asking exactly only about splits that are not surely certified."""
+        def test(adds: int, deletes: int) -> bool:
+            return bool(certify_pairs(*pair, self.flips, adds, deletes)[0])
 
-    def ends(k: int) -> tuple[int, int]:
-        return (0, k) if ones is None else (max(0, k - (cap - ones)), min(k, ones))
-
-    def passes(k: int) -> bool:
-        low, high = ends(k)
-        width = max(1, (high - low) // BLOCKS)
-        deletes = np.arange(low, high + 1, width)
-        while True:
-            most = np.minimum(
-                deletes + width - 1, high
-            )  # as many deletions, and additions, as any split of the block
-            sure_now = np.concatenate(
-                [
-                    sure(k - deletes[at : at + CHUNK], most[at : at + CHUNK])
-                    for at in range(0, len(deletes), CHUNK)
-                ]
-            )
-            deletes = deletes[~sure_now]
-            if width == 1 or not len(deletes):
-                return all(bool(test(k - r, r)[0]) for r in deletes.tolist())
-            finer = max(1, width // 8)
-            deletes = (deletes[:, None] + np.arange(0, width, finer)).ravel()
-            deletes, width = deletes[deletes <= high], finer
-
-    def withstands_ends(_: Ints, k: int) -> Bools:
-        return np.array([all(bool(test(k - r, r)[0]) for r in ends(k))])
-
-    low, high, step = FEW, int(search(1, cap, withstands_ends)[0]) + 1, 1
-    while high - low > 1:
-        middle = max(high - step, (low + high) // 2)  # seldom far below what the two ends withstand
-        if passes(middle):
-            low = middle
-        else:
-            high, step = middle, 2 * step
-    return low
+        sure = partial(surely_certified, top, rest, p_add, p_delete)
+        return Splits(test, sure, ones, cap).largest(FEW, expected_size(top, rest, p_add, p_delete))
 
 
 def _attacks(adds: Ints, deletes: Ints) -> list[tuple[int, int, Bools]]:

@@ -7,7 +7,11 @@ Hoeffding's bound and |1 − p + p·e^{iθ}| ≤ exp(−p(1−p)(1 − cos θ)) 
 of the exact test, so a bad t or a rounding costs time and never an answer.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
 from math import exp, log, log1p, pi, sqrt
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -17,22 +21,18 @@ from unswayed.theory.law import Bools, Floats, Ints
 UNIT = 2.0**-53
 NEGLIGIBLE = 45.0  # e^−45: what is cut off
 AROUND = (-1, 0, 1)  # thresholds tried, beside the one of a normal law
+BLOCKS, CHUNK = 256, 2**12  # blocks of splits tried first, and splits looked at together
 
 
 def tails(first: Ints, second: Ints, p: float, q: float, t: Ints) -> tuple[Floats, float]:
     """(Pr(Bin(first, p) + Bin(second, q) ≥ t) [splits, thresholds], a bound on the absolute error); NaN far from the mean."""
     trials = int((first + second).max())
-    spread = float((first * p * (1 - p) + second * q * (1 - q)).min())
-    period = (
-        2 * int(sqrt(trials * NEGLIGIBLE / 2) + 4) + 1
-    )  # odd: every wave but the constant one has a mirror image
-    theta = 2 * pi * np.arange(1, period // 2 + 1) / period
-    theta = theta[spread * (1 - np.cos(theta)) < NEGLIGIBLE]
-    wave = np.exp(1j * theta)
+    variance = first * p * (1 - p) + second * q * (1 - q)
+    period = 2 * int(_half_width(trials, float(variance.max())) + 4) + 1
+    theta, wave, back = _waves(period, int(variance.min()))
     start = np.rint(first * p + second * q).astype(np.int64) - period // 2
     turned = np.outer(first, np.log(1 - p + p * wave)) + np.outer(second, np.log(1 - q + q * wave))
     phi = np.exp(turned - 1j * np.outer(start, theta)) / (1 - np.conj(wave))
-    back = np.exp(-1j * np.outer(np.arange(period + 1), theta))  # every place within a period
     place = t - start[:, None]
     inside = (place >= 0) & (place <= period)
     found = np.full(t.shape, np.nan)
@@ -41,6 +41,28 @@ def tails(first: Ints, second: Ints, p: float, q: float, t: Ints) -> tuple[Float
         waves = np.einsum("sm,sm->s", phi.real, there.real) - np.einsum("sm,sm->s", phi.imag, there.imag)
         found[:, j] = (period - place[:, j] + 2 * (waves - phi.real.sum(axis=1))) / period
     return np.where(inside, found, np.nan), 4 * exp(-NEGLIGIBLE) * period + 256 * (trials + 64) * UNIT
+
+
+def _half_width(trials: int, variance: float) -> float:
+    """How far from its mean a sum of so many independent zeros and ones strays with probability at most 2e^−45.
+
+    The smaller of Hoeffding's bound and Bernstein's, t²/(2(variance + t/3)) = 45.
+    """
+    return min(
+        sqrt(trials * NEGLIGIBLE / 2),
+        NEGLIGIBLE / 3 + sqrt((NEGLIGIBLE / 3) ** 2 + 2 * NEGLIGIBLE * variance),
+    )
+
+
+@lru_cache(maxsize=16)
+def _waves(period: int, variance: int) -> tuple[Floats, Any, Any]:
+    """(θ, e^{iθ}, e^{−iθ·place} for every place within a period) of the waves that a sum of this variance leaves standing.
+
+    The period is odd: every wave but the constant one has a mirror image.
+    """
+    theta = 2 * pi * np.arange(1, period // 2 + 1) / period
+    theta = theta[variance * (1 - np.cos(theta)) < NEGLIGIBLE]
+    return theta, np.exp(1j * theta), np.exp(-1j * np.outer(np.arange(period + 1), theta))
 
 
 def surely_certified(
@@ -53,10 +75,8 @@ def surely_certified(
     if step < 1e-6:
         return np.zeros(len(adds), dtype=np.bool_)
     none = deletes * (log(p_add) - log1p(-p_delete)) + adds * (log(p_delete) - log1p(-p_add))
-    mean = deletes * p_delete + adds * p_add
-    deviation = np.sqrt(deletes * p_delete * (1 - p_delete) + adds * p_add * (1 - p_add))
     sides = np.array([1 - p_top, p_rest])
-    middle = np.ceil(mean - np.outer(ndtri(np.maximum(sides, 1e-300)), deviation)).astype(np.int64)
+    middle = _quantiles(sides, p_add, p_delete, adds, deletes)
     t = (middle[:, :, None] + np.array(AROUND)).transpose(1, 0, 2).reshape(len(adds), -1)
     before, error = tails(deletes, adds, p_delete, p_add, t)
     after, more = tails(deletes, adds, 1 - p_add, 1 - p_delete, t)
@@ -65,3 +85,130 @@ def surely_certified(
         bound = price * (np.repeat(sides, len(AROUND)) - before + error) + after + more
     least = np.where(np.isfinite(bound), bound, 1.0).reshape(len(adds), 2, -1).min(axis=2)
     return np.asarray(1 - least.sum(axis=1) > 1e-9)
+
+
+def _quantiles(sides: Floats, p_add: float, p_delete: float, adds: Ints, deletes: Ints) -> Ints:
+    """int64[sides, splits]: about where tails of these masses begin, by a normal law set right for its skew."""
+    added, deleted = p_add * (1 - p_add), p_delete * (1 - p_delete)
+    mean, variance = deletes * p_delete + adds * p_add, deletes * deleted + adds * added
+    skew = (deletes * deleted * (1 - 2 * p_delete) + adds * added * (1 - 2 * p_add)) / np.maximum(
+        variance, UNIT
+    )
+    far = -ndtri(np.maximum(sides, 1e-300))[:, None]
+    return np.ceil(mean + far * np.sqrt(variance) + (far**2 - 1) * skew / 6).astype(np.int64)
+
+
+def expected_size(p_top: float, p_rest: float, p_add: float, p_delete: float) -> int:
+    """About how many entries of one kind a normal law would certify: where a search may begin."""
+    kept = 1 - p_add - p_delete
+    gap = (float(ndtri(p_top)) - float(ndtri(p_rest))) / 2
+    variance = min(p_add * (1 - p_add), p_delete * (1 - p_delete))
+    return int(min(variance * (gap / kept) ** 2, 1e9)) if kept else 10**9
+
+
+@dataclass(frozen=True)
+class Splits:
+    """Attacks on k entries of one target, of which `ones` are 1 (None: unknown) and `cap` there are: every split must hold.
+
+    `test(adds, deletes)` says exactly whether one holds, `sure` proves many at once.
+    """
+
+    test: Callable[[int, int], bool]
+    sure: Callable[[Ints, Ints], Bools]
+    ones: int | None
+    cap: int
+
+    def ends(self, k: int) -> tuple[int, int]:
+        """The fewest and the most deletions of a split that exists."""
+        return (0, k) if self.ones is None else (max(0, k - (self.cap - self.ones)), min(k, self.ones))
+
+    def holds(self, k: int, deletes: int) -> bool:
+        """Whether the split with so many deletions, or as near to it as there is one, holds."""
+        low, high = self.ends(k)
+        r = min(max(deletes, low), high)
+        return self.test(k - r, r)
+
+    def largest(self, low: int, start: int) -> int:
+        """The largest k ≤ cap of which every split holds, if every split of `low` does; `start` is a guess.
+
+        Along a fixed share of deletions certification falls with k, since neither additions nor deletions ever become fewer.
+        """
+        high = 1 + last(lambda k: self.holds(k, 0), low, self.cap, start)
+        high = self._below_the_weakest(low, self._below(low, high, 1, 1))
+        while high - low > 1:
+            k = high - 1
+            failing = self._unsure(k, *self.ends(k))
+            if failing is None:
+                return k
+            high = self._below(low, high, failing, k)
+        return low
+
+    def _below(self, low: int, high: int, deletes: int, of: int) -> int:
+        """A bound on what fails, no larger than `high`, by splits with this share of deletions."""
+
+        def holds(k: int) -> bool:
+            return self.holds(k, k * deletes // of)
+
+        return high if high - low < 2 or holds(high - 1) else 1 + last(holds, low, high - 2, high - 2)
+
+    def _below_the_weakest(self, low: int, high: int) -> int:
+        """The same by a few shares, then ever nearer to the weakest of them: what fails early need not be proved to hold."""
+        of = high - 1
+        first, final = self.ends(of)
+        near = [
+            4**i for i in range((final - first).bit_length() // 2 + 1)
+        ]  # what is weak is often near an end
+        weakest = None
+        for deletes in (*(first + i for i in near), *(final - i for i in near)):
+            if first < deletes < final and (found := self._below(low, high, deletes, of)) < high:
+                high, weakest = found, deletes
+        step = 1 if weakest is None else min(weakest - first, final - weakest)
+        while weakest is not None and step > 1:
+            step //= 2
+            for deletes in (weakest - step, weakest + step):
+                if first < deletes < final and (found := self._below(low, high, deletes, of)) < high:
+                    high, weakest = found, deletes
+                    break
+        return high
+
+    def _unsure(self, k: int, low: int, high: int) -> int | None:
+        """The same, asking exactly about splits that are not surely certified: those in the middle of them first."""
+        width = max(1, (high - low) // BLOCKS)
+        deletes = np.arange(low, high + 1, width)
+        while len(deletes):
+            most = np.minimum(
+                deletes + width - 1, high
+            )  # no split of a block has more deletions, or additions
+            parts = range(0, len(deletes), CHUNK)
+            sure = [self.sure(k - deletes[at : at + CHUNK], most[at : at + CHUNK]) for at in parts]
+            deletes = deletes[~np.concatenate(sure)]
+            if width == 1:
+                break
+            finer = max(1, width // 8)
+            deletes = (deletes[:, None] + np.arange(0, width, finer)).ravel()
+            deletes, width = deletes[deletes <= high], finer
+        asked = sorted(deletes.tolist(), key=lambda r: abs(r - deletes[len(deletes) // 2]))
+        return next((r for r in asked if not self.test(k - r, r)), None)
+
+
+def last(holds: Callable[[int], bool], low: int, high: int, start: int) -> int:
+    """The largest k from `low` to `high` that holds, if `low` does and whatever is below one that holds; found from `start`.
+
+    >>> last(lambda k: k <= 700, 2, 1000, 690)
+    700
+    """
+    k = min(max(start, low + 1), high)
+    step = max(1, k // 32)
+    if k > low and holds(k):
+        while k < high and holds(min(k + step, high)):
+            k, step = min(k + step, high), 3 * step
+        low, high = k, min(k + step, high + 1)
+    else:
+        high = max(k, low + 1)
+        while (k := max(high - step, low)) > low and not holds(k):
+            high, step = k, 3 * step
+        low = k
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low

@@ -1,0 +1,98 @@
+"""Noise that only hides beside exact proofs: links added on Photo, fake nodes on three graphs; each result kept as it comes.
+
+    python -m unswayed.experiments.hiding --runs DIR --seeds 0 1 2 --device cuda    (does the work alone)
+    unswayed reproduce hiding --seeds 3 --runs DIR --out docs/results               (and writes rows and page)
+
+The work needs numpy, scipy, torch and torch_geometric alone; certifying what was polled comes later.
+"""
+
+import time
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from unswayed.errors import InputError
+from unswayed.experiments.kept import Arrays, Facts, Say, arguments, complete, read_all, settings
+from unswayed.experiments.kept import Result as Kept
+
+LINKS = ("floors", "keep", "delete", "hashed", "ballots")  # against links that are added
+FAKES = ("floors", "hide", "hashed by nodes", "feature ballots")  # against fake nodes
+METHODS = {"photo": LINKS, "cora": FAKES, "citeseer": FAKES, "amherst41": FAKES}
+COMMAND = "unswayed reproduce hiding"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One result: everything that decides it."""
+
+    dataset: str
+    seed: int
+    method: str
+    protocol: str = "transductive"
+
+    @property
+    def words(self) -> str:
+        """The case for people."""
+        return f"{self.dataset}, split {self.seed}, {self.method}"
+
+    def path(self, runs: Path) -> Path:
+        """Where its result is kept."""
+        return runs / "hiding" / self.dataset / f"{self.seed}-{self.method.replace(' ', '-')}.npz"
+
+
+Result = Kept[Case]
+
+
+def cases(seeds: Collection[int], datasets: Collection[str] | None = None) -> Iterator[Case]:
+    """Every result wanted, seeds outermost, so that an interrupted run has every graph for fewer splits."""
+    if unknown := [name for name in datasets or () if name not in METHODS]:
+        raise InputError(
+            f"This experiment knows no dataset {unknown[0]!r}; choose from {', '.join(METHODS)}."
+        )
+    for seed in seeds:
+        for dataset, methods in METHODS.items():
+            if datasets is None or dataset in datasets:
+                yield from (Case(dataset, seed, method) for method in methods)
+
+
+def prepare(
+    wanted: Iterator[Case],
+    *,
+    runs: Path,
+    device: str = "cpu",
+    samples: int = 10_000,
+    stop_after: float = float("inf"),
+    say: Say = print,
+) -> int:
+    """Do what is missing and keep it; how many results are still missing."""
+    from unswayed.experiments.hiding_methods import METHOD_OF, Bench
+
+    benches: dict[tuple[str, int], Bench] = {}
+
+    def work(case: Case) -> tuple[Arrays, Facts]:
+        place = case.dataset, case.seed
+        if place not in benches:
+            benches.clear()
+            benches[place] = Bench.of(case, device, samples)
+        started = time.perf_counter()
+        arrays, facts = METHOD_OF[case.method](benches[place])
+        return {**benches[place].common(), **arrays}, {**facts, "seconds": time.perf_counter() - started}
+
+    return complete(wanted, work, runs=runs, device=device, command=COMMAND, stop_after=stop_after, say=say)
+
+
+def results(runs: Path) -> list[Result]:
+    """Everything that was kept, in one order."""
+    return read_all(runs / "hiding", Case)
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Do the work of this experiment; no certificate of polled votes, no page."""
+    parser = arguments("unswayed.experiments.hiding", main.__doc__, range(3))
+    parser.add_argument("--datasets", nargs="+", default=list(METHODS))
+    told = parser.parse_args(argv)
+    prepare(cases(told.seeds, told.datasets), **settings(told))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""The experiment on added links and fake nodes from its work to its page, on a graph small enough for a test."""
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+from torch_geometric.utils import to_undirected
+
+import unswayed as us
+from unswayed.datasets import Dataset
+from unswayed.errors import InputError
+from unswayed.experiments import hiding, hiding_methods, hiding_page
+from unswayed.experiments.hiding import FAKES, LINKS, cases, prepare, results
+from unswayed.experiments.hiding_page import AT, certified, page, rows_of
+from unswayed.models import build
+from unswayed.models.floors import Floor
+
+N, CLASSES = 120, 2
+REQUIRED = {
+    "dataset", "task", "model", "recipe", "protocol", "threat", "alpha", "samples", "seed", "bounds",
+    "test_targets", "clean_accuracy", "floor", "accuracy_edgeless", "certified_accuracy", "seconds", "device", "command",
+    "commit",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    generator = torch.Generator().manual_seed(0)
+    y = torch.arange(N) % CLASSES
+    x = torch.randn(N, 6, generator=generator) * 0.7
+    x[:, 0] += 2.0 * y
+    ends = torch.randint(0, N, (2, 400), generator=generator)
+    alike = y[ends[0]] == y[ends[1]]
+    data = Data(x=x, y=y, edge_index=to_undirected(ends[:, alike & (ends[0] != ends[1])]))
+    runs = tmp_path_factory.mktemp("runs")
+    torch.manual_seed(0)
+    sage = build("sage", 6, CLASSES, seed=0).eval()
+    ballots = us.BallotNetwork(6, CLASSES, voters="features")
+    with pytest.MonkeyPatch.context() as patch:
+        dataset = Dataset("photo", "node", 6, CLASSES, data=data)
+        patch.setattr(hiding_methods, "load", lambda name, fetch: dataset)
+        patch.setattr(hiding, "METHODS", {"photo": LINKS, "cora": FAKES})
+        patch.setattr(hiding_methods, "soft_labels", lambda *_, **__: torch.eye(CLASSES)[y])
+        patch.setattr(
+            hiding_methods, "fit", lambda name, *_, **__: ballots.eval() if name == "ballots" else sage
+        )
+        patch.setattr(hiding_methods, "fit_hashed", lambda *_, groups, **__: us.Hashed(sage, groups).eval())
+        patch.setattr(hiding_methods, "all_floors", lambda *_, **__: {"labels": Floor("mlp", y, 0.8, 0.8)})
+        patch.setattr(hiding_methods, "TARGETS", 8)
+        patch.setattr(hiding_methods, "CHOOSING", 6)
+        patch.setattr(hiding_methods, "GROUPS", (4, 9))
+        for name in ("KEEPS", "DELETES", "HIDES"):
+            patch.setattr(hiding_methods, name, getattr(hiding_methods, name)[:2])
+        patch.setattr(us, "poll", partial(us.poll, audit=0))
+        said: list[str] = []
+        assert prepare(cases([0]), runs=runs, samples=1000, say=said.append) == 0
+        assert len(said) == len(LINKS) + len(FAKES)
+        yield runs
+
+
+def test_rows_and_page_are_written(kept: Path) -> None:
+    out = kept / "results"
+    assert [path.name for path in hiding_page.publish(results(kept), out)] == ["hiding.json", "hiding.md"]
+    rows = json.loads((out / "hiding.json").read_text())["rows"]
+    assert len(rows) == len(LINKS) - 1 + len(FAKES) - 1 + 2  # of what was hidden, three numbers of links
+    assert all(set(row) >= REQUIRED for row in rows)
+    for row in rows:
+        curve = [row["certified_accuracy"][str(k)] for k in AT]
+        assert curve == sorted(curve, reverse=True)
+        assert row["floor"] == 1.0
+    text = (out / "hiding.md").read_text()
+    assert "## Photo" in text
+    assert "up to 1 link each" in text
+    assert "`Keep`" in text
+
+
+def test_what_was_polled_is_certified_as_such(kept: Path) -> None:
+    hidden = next(r for r in results(kept) if r.case.method == "hide")
+    few, any_number = (certified(hidden, "test", 1, links) for links in (1, None))
+    assert few.noise == us.Hide(*hiding_methods.HIDES[1], links=1)
+    assert np.all(few.size >= any_number.size)
+    row = next(r for r in rows_of(results(kept)) if r["method"] == "keep")
+    assert us.Keep(row["kept"], row["seats"]) in [us.Keep(*pair) for pair in hiding_methods.KEEPS]
+
+
+def test_nothing_is_shown_of_nothing(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no result"):
+        hiding_page.publish([], tmp_path)
+    with pytest.raises(InputError, match="no dataset 'mars'"):
+        list(cases([0], ["mars"]))
+
+
+def test_tables_say_over_how_many_splits(kept: Path) -> None:
+    rows = [row for row in rows_of(results(kept)) if row["dataset"] == "photo"]
+    twice = [*rows, *({**row, "seed": 1} for row in rows)]
+    assert "2 splits" in page(twice)
+    assert "±" in page(twice)
