@@ -15,6 +15,7 @@ FIXED = {
     "Budget",
     "Certificates",
     "Certified",
+    "Directed",
     "Flip",
     "Hashed",
     "Hide",

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from unswayed.runners.serial import SerialRunner
     from unswayed.sampling.fields import receptive_fields
     from unswayed.sampling.flagged import flagged
-    from unswayed.sampling.threats import AllPairs, Bits, Pairs, Row
+    from unswayed.sampling.threats import AllPairs, Bits, Directed, Pairs, Row
     from unswayed.sampling.threats.inject import Inject
     from unswayed.sampling.threats.intercept import Intercept
     from unswayed.sampling.until import Budget, Target, UntilSize
@@ -56,6 +56,7 @@ _HOMES = {
     "Budget": "unswayed.sampling.until",
     "Certificates": "unswayed.certificates",
     "Certified": "unswayed.certificates",
+    "Directed": "unswayed.sampling.threats",
     "Flip": "unswayed.theory.noise",
     "Hashed": "unswayed.ballots.hashed",
     "Hide": "unswayed.theory.hide",
@@ -102,6 +103,7 @@ __all__ = [
     "Budget",
     "Certificates",
     "Certified",
+    "Directed",
     "Flip",
     "Hashed",
     "Hide",

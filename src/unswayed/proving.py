@@ -34,6 +34,10 @@ def prove(model: Any, threat: Threat) -> Certified:
         raise InputError(
             f"The threat must be one of unswayed's, such as Row or AllPairs, not {type(threat).__name__}."
         )
+    if not threat.undirected or threat.edge_function is not None:
+        raise Unsupported(
+            "Proofs are about undirected edges without attributes; poll and certify take these too."
+        )
     return provable(model).prove_under(threat)
 
 

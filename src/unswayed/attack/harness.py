@@ -89,6 +89,8 @@ def attack(
         raise InputError("attempts must not be negative, and samples must be at least 100.")
     if most is not None and most < 1:
         raise InputError(f"most must be at least 1, the smallest attack there is, not {most}.")
+    if not threat.undirected or threat.edge_function is not None:
+        raise Unsupported("Attacks are tried on undirected edges without attributes alone.")
     if not np.array_equal(certs.targets, threat.targets):
         raise InputError("The certificates are about other targets than the threat.")
     question = Question(

@@ -28,6 +28,7 @@ from unswayed.sampling.inputs import Graph
 from unswayed.sampling.threats.base import Threat
 
 DENSE_NAMES = ("adj", "adjacency", "adj_matrix", "adj_t")
+EDGE_NAMES = ("edge_attr", "edge_weight")
 VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 GIVEN = ("x", "edge_index", "batch", *DENSE_NAMES)
 
@@ -97,7 +98,26 @@ class Classifier:
         if self.style == "data":
             return self._ask_data(graph, x, edge_index, count)
         named = {"batch": batch_of(graph, count, edge_index.device)} if "batch" in self.names else {}
-        return self.model(x, edge_index, **named)
+        return self.model(x, edge_index, **named, **self._attributes(graph, x, edge_index))
+
+    def _attributes(self, graph: Graph, x: Tensor | None, edge_index: Tensor) -> dict[str, Tensor]:
+        """The attributes of these edges under the name by which the module takes them; {} where edges have none."""
+        if graph.edge_attr is None:
+            return {}
+        values = graph.edge_attr(edge_index, graph.num_nodes)
+        if values.is_floating_point() and x is not None and x.is_floating_point():
+            values = values.to(x.dtype)
+        return {self._edge_name(graph.edge_attr.name): values}
+
+    def _edge_name(self, told: str) -> str:
+        taken = [name for name in EDGE_NAMES if name in self.names]
+        if self.style == "data" or told in taken:
+            return told
+        if self.style != "edges" or not taken:
+            raise InputError(
+                "The threat makes edge attributes, and the classifier takes none: its forward has neither edge_attr nor edge_weight."
+            )
+        return taken[0]
 
     def _ask_data(self, graph: Graph, x: Tensor | None, edge_index: Tensor, count: int) -> Any:
         """The answer to `forward(data)`; refused if it used anything that a noisy graph does not have."""
@@ -114,7 +134,8 @@ class Classifier:
     ) -> Any:
         from torch_geometric.data import Batch, Data
 
-        extras: dict[str, Any] = missing | {
+        extras: dict[str, Any] = missing | self._attributes(graph, x, edge_index)
+        extras |= {
             name: value.to(edge_index.device).repeat(count, *[1] * (value.ndim - 1))
             for name, value in graph.extras.items()
         }
@@ -127,6 +148,9 @@ class Classifier:
 
     def _ask_dense(self, graph: Graph, x: Tensor | None, edge_index: Tensor, count: int) -> Any:
         n = graph.num_nodes
+        _ = self._attributes(
+            graph, x, edge_index
+        )  # refused: an adjacency of zeros and ones has no room for them
         kind = x.dtype if x is not None and x.is_floating_point() else self.dtype or torch.get_default_dtype()
         adjacency = torch.zeros((count, n, n), dtype=kind, device=edge_index.device)
         adjacency[edge_index[0] // n, edge_index[0] % n, edge_index[1] % n] = 1
@@ -250,7 +274,8 @@ def style_of(model: Any, threat: Threat) -> str:
             return "dense"
         if len(required) == 1 and names[0] != "x" and not open_ended:
             return "data"
-    missing = [name for name in required[2:] if name not in GIVEN]
+    made = EDGE_NAMES if threat is not None and threat.edge_function is not None else ()
+    missing = [name for name in required[2:] if name not in (*GIVEN, *made)]
     if missing:
         raise UnsoundModel(
             f"The classifier's forward needs {', '.join(missing)}, which a noisy graph does not have."

@@ -7,13 +7,16 @@ graph, a scipy sparse or dense adjacency matrix, and the tuple `(adjacency, feat
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from unswayed.errors import InputError
+
+if TYPE_CHECKING:
+    from unswayed.sampling.edge_function import EdgeFunction
 
 NAMES = "node_names"  # the attribute of a Data that says what its nodes are called
 
@@ -26,7 +29,7 @@ class Graph:
     which is constant structure and no entry; `extras` further constants with one row a node, for `forward(data)`;
     `edge_data` the names of edge attributes that the source carried and that were left out, `left_out` those of everything
     else that was; `kind` the source's class where it is not torch_geometric's own and may answer by code of its own; `names`
-    what the source calls its nodes, where it does not number them from 0.
+    what the source calls its nodes, where it does not number them from 0; `edge_attr` what makes attributes for any pair.
     """
 
     num_nodes: int
@@ -38,6 +41,7 @@ class Graph:
     left_out: tuple[str, ...] = ()
     kind: str = ""
     names: tuple[Any, ...] = ()
+    edge_attr: "EdgeFunction | None" = None
 
     @property
     def edge_index(self) -> Tensor:
@@ -56,6 +60,7 @@ class Graph:
             edge_data=self.edge_data,
             left_out=self.left_out,
             kind=self.kind,
+            edge_attr=None if self.edge_attr is None else self.edge_attr.part(keep),
         )
 
     def toggled(self, pairs: Tensor) -> "Graph":
@@ -75,6 +80,8 @@ class Graph:
         for name, value in (("pairs", self.pairs), ("loops", self.loops), ("x", self.x)):
             if value is not None:
                 update_hash(hashed, name, value)
+        if self.edge_attr is not None:
+            hashed.update(self.edge_attr.digest().encode())
         return hashed.hexdigest()
 
     def constants(self) -> str:
@@ -103,6 +110,25 @@ def pair_entries(pairs: Tensor) -> Tensor:
     return pairs[1] * (pairs[1] - 1) // 2 + pairs[0]
 
 
+def read_arcs(source: Any) -> tuple[Graph, Tensor]:
+    """The nodes and self-loops of a directed graph, without edges, and its edges int64[2, m], each once, sorted by their ends."""
+    if isinstance(source, tuple) and len(source) == 2 and _is_matrix(source[0]):
+        parts, ends = _adjacency_parts(*source)
+    elif _is_matrix(source):
+        parts, ends = _adjacency_parts(source, None)
+    elif hasattr(source, "edge_index") and hasattr(source, "num_nodes"):
+        parts, ends = _pyg_parts(source)
+    elif hasattr(source, "is_directed") and hasattr(source, "adjacency"):
+        parts, ends = _networkx_parts(source)
+    else:
+        raise _unreadable(source)
+    n = parts["num_nodes"]
+    edges = _checked_edges(n, ends)
+    code = torch.unique((edges[0] * n + edges[1])[edges[0] != edges[1]])
+    loops = torch.unique(edges[0, edges[0] == edges[1]])
+    return Graph(**parts, pairs=edges[:, :0], loops=loops), torch.stack([code // n, code % n])
+
+
 def read_graph(source: Any) -> Graph:
     """One clean graph; directed input is refused, duplicate edges merge, self-loops are kept apart."""
     if isinstance(source, Graph):
@@ -115,15 +141,7 @@ def read_graph(source: Any) -> Graph:
         return _from_pyg(source)
     if hasattr(source, "is_directed") and hasattr(source, "adjacency"):
         return _from_networkx(source)
-    tables = (
-        " (a table of edges: networkx.from_pandas_edgelist, or unswayed.datasets.read_csv for files)"
-        if hasattr(source, "columns")
-        else ""
-    )
-    raise InputError(
-        f"A graph cannot be read from {type(source).__name__}{tables}; give a torch_geometric Data, a networkx graph, "
-        "an adjacency matrix, or (adjacency, features)."
-    )
+    raise _unreadable(source)
 
 
 def read_graphs(source: Any) -> list[Graph]:
@@ -144,6 +162,19 @@ def read_graphs(source: Any) -> list[Graph]:
     return graphs
 
 
+def _unreadable(source: Any) -> InputError:
+    """What to give instead."""
+    tables = (
+        " (a table of edges: networkx.from_pandas_edgelist, or unswayed.datasets.read_csv for files)"
+        if hasattr(source, "columns")
+        else ""
+    )
+    return InputError(
+        f"A graph cannot be read from {type(source).__name__}{tables}; give a torch_geometric Data, a networkx graph, "
+        "an adjacency matrix, or (adjacency, features)."
+    )
+
+
 def _is_matrix(value: Any) -> bool:
     is_array = isinstance(value, np.ndarray | Tensor) or (hasattr(value, "tocoo") and hasattr(value, "shape"))
     return is_array and len(value.shape) == 2
@@ -154,8 +185,8 @@ def _is_square(value: Any, like: Any) -> bool:
     return hasattr(value, "tocoo") and value.shape[0] == value.shape[1] and value.shape != like.shape
 
 
-def _clean(num_nodes: int, edge_index: Any, **rest: Any) -> Graph:
-    """Check and canonicalise an edge list in both directions."""
+def _checked_edges(num_nodes: int, edge_index: Any) -> Tensor:
+    """int64[2, edges] between nodes that exist."""
     edges = torch.as_tensor(edge_index).cpu()
     if edges.ndim != 2 or edges.shape[0] != 2 or edges.is_floating_point():
         raise InputError(f"edge_index must hold whole numbers in shape [2, edges], not {tuple(edges.shape)}.")
@@ -166,6 +197,12 @@ def _clean(num_nodes: int, edge_index: Any, **rest: Any) -> Graph:
         raise InputError(
             f"An edge names node {int(edges.max())} or below 0, but the graph has {num_nodes} nodes."
         )
+    return edges
+
+
+def _clean(num_nodes: int, edge_index: Any, **rest: Any) -> Graph:
+    """Check and canonicalise an edge list in both directions."""
+    edges = _checked_edges(num_nodes, edge_index)
     loops = torch.unique(edges[0, edges[0] == edges[1]])
     code = edges[0] * num_nodes + edges[1]
     upward = torch.unique(code[edges[0] < edges[1]])
@@ -173,7 +210,7 @@ def _clean(num_nodes: int, edge_index: Any, **rest: Any) -> Graph:
     if not torch.equal(upward, downward):
         raise InputError(
             "The graph is directed: some edge has no counterpart in the other direction; "
-            "make it undirected first (torch_geometric.utils.to_undirected)."
+            "certify it as such with Directed(data, nodes), or make it undirected first (torch_geometric.utils.to_undirected)."
         )
     pairs = torch.stack([upward // num_nodes, upward % num_nodes])
     return Graph(num_nodes, pairs[:, torch.argsort(pair_entries(pairs))], loops, **rest)
@@ -195,6 +232,12 @@ def _features(value: Any, num_nodes: int) -> Tensor | None:
 
 
 def _from_pyg(data: Any) -> Graph:
+    parts, edges = _pyg_parts(data)
+    return _clean(parts.pop("num_nodes"), edges, **parts)
+
+
+def _pyg_parts(data: Any) -> tuple[dict[str, Any], Any]:
+    """The parts of a Graph beside its edges, and the edges."""
     if data.edge_index is None or isinstance(data.edge_index, dict):
         raise InputError("The Data has no edge_index; one homogeneous graph with an edge_index is needed.")
     n = data.num_nodes
@@ -216,7 +259,7 @@ def _from_pyg(data: Any) -> Graph:
         "left_out": tuple(name for name in names if name not in edge_data and name not in extras),
         "kind": "" if _is_plain(type(data)) else type(data).__name__,
     }
-    return _clean(n, data.edge_index, x=_features(data.x, n), extras=extras, **rest)
+    return {"num_nodes": n, "x": _features(data.x, n), "extras": extras, **rest}, data.edge_index
 
 
 def _names(given: Any, num_nodes: int) -> tuple[Any, ...]:
@@ -238,6 +281,11 @@ def _is_plain(kind: type) -> bool:
 
 
 def _from_adjacency(adjacency: Any, x: Any) -> Graph:
+    parts, edges = _adjacency_parts(adjacency, x)
+    return _clean(parts.pop("num_nodes"), edges, **parts)
+
+
+def _adjacency_parts(adjacency: Any, x: Any) -> tuple[dict[str, Any], Any]:
     n = adjacency.shape[0]
     if adjacency.shape != (n, n):
         raise InputError(f"An adjacency matrix must be square, not {tuple(adjacency.shape)}.")
@@ -255,14 +303,22 @@ def _from_adjacency(adjacency: Any, x: Any) -> Graph:
             "The adjacency matrix has values other than 0 and 1; weighted edges cannot be smoothed."
         )
     edges = np.stack([rows, columns])[:, np.asarray(values) != 0].astype(np.int64)
-    return _clean(n, edges, x=_features(x, n))
+    return {"num_nodes": n, "x": _features(x, n)}, edges
 
 
 def _from_networkx(graph: Any) -> Graph:
+    if graph.is_directed():
+        raise InputError(
+            "The networkx graph is directed; certify it as such with Directed(graph, nodes), or make it undirected first "
+            "(graph.to_undirected())."
+        )
+    parts, edges = _networkx_parts(graph)
+    return _clean(parts.pop("num_nodes"), edges, **parts)
+
+
+def _networkx_parts(graph: Any) -> tuple[dict[str, Any], Any]:
     """Node i is the i-th node of the graph's own order, and called what the graph calls it; the features are the node attribute
     `x` where all have one."""
-    if graph.is_directed():
-        raise InputError("The networkx graph is directed; make it undirected first (graph.to_undirected()).")
     place = {node: i for i, node in enumerate(graph)}
     ends = [(place[u], place[v]) for u, v in graph.edges()]
     on_edges = {f"edge {name}" for _, _, attributes in graph.edges(data=True) for name in attributes}
@@ -273,8 +329,7 @@ def _from_networkx(graph: Any) -> Graph:
         if any(row is None for row in rows)
         else np.asarray(rows, dtype=np.float32).reshape(len(rows), -1)
     )
-    both = np.concatenate([edges, edges[::-1]], axis=1)
+    both = edges if graph.is_directed() else np.concatenate([edges, edges[::-1]], axis=1)
     names = () if list(place) == list(range(len(place))) else tuple(place)
-    return _clean(
-        len(place), both, x=_features(x, len(place)), edge_data=tuple(sorted(on_edges)), names=names
-    )
+    told = {"x": _features(x, len(place)), "edge_data": tuple(sorted(on_edges)), "names": names}
+    return {"num_nodes": len(place), **told}, both

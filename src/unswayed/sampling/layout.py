@@ -29,7 +29,8 @@ def noisy(clean: Tensor, flips: tuple[Tensor, Tensor]) -> Tensor:
 class Layout:
     """How one structure vector becomes a graph: entry e switches the pair (first[e], second[e]), `constant` stays.
 
-    `unused` are entries that are drawn but never an edge: in a row, the target's own.
+    `unused` are entries that are drawn but never an edge: in a row, the target's own. `one_way` entries are directed edges from
+    first to second; the others are edges in both directions.
     """
 
     graph: Graph
@@ -38,6 +39,7 @@ class Layout:
     second: Tensor
     clean: Tensor
     unused: int | Tensor | None = None
+    one_way: bool = False
 
     @property
     def drawn(self) -> int:
@@ -80,6 +82,8 @@ class Layout:
         one, other = self.first[entry] + sample, self.second[entry] + sample
         shift = (torch.arange(count, device=sample.device) * n).repeat_interleave(self.constant.shape[1])
         fixed = self.constant.repeat(1, count) + shift
+        if self.one_way:
+            return torch.cat([fixed, torch.stack([one, other])], dim=1)
         return torch.cat([fixed, torch.stack([torch.cat([one, other]), torch.cat([other, one])])], dim=1)
 
     def around(self, nodes: Tensor) -> tuple["Layout", Tensor]:
@@ -116,7 +120,7 @@ class Layout:
         ones = int(self.clean.sum())
         zeros = self.clean.numel() - ones
         expected = question.noise.expected(ones, zeros)
-        return self.graph.num_nodes + self.constant.shape[1] + 2 * expected
+        return self.graph.num_nodes + self.constant.shape[1] + (1 if self.one_way else 2) * expected
 
 
 def _joined(ends: Tensor, nodes: Tensor, count: int) -> Tensor:

@@ -88,6 +88,8 @@ def _tried(candidate: type[FastEngine], generic: "GenericEngine") -> tuple[Engin
     from unswayed.sampling.engines.probing import agree
 
     question = generic.question
+    if question.threat.edge_function is not None:
+        return None, "edges carry attributes, which it does not know"
     if (obstacle := candidate.supports(question)) is not None:
         return None, obstacle
     engine = candidate(question)

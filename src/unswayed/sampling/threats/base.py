@@ -45,6 +45,9 @@ class Threat:
     style: ClassVar[str | None] = (
         None  # "bits" where rows of bits are asked about; None: graphs, as the classifier takes them
     )
+    undirected: ClassVar[bool] = (
+        True  # whether an entry is an edge in both directions, as proofs and attacks take it
+    )
     parts: ClassVar[bool] = (
         False  # whether the entries may leave parts of the graph out of every target's reach
     )
@@ -74,6 +77,12 @@ class Threat:
     def together(self) -> bool:
         """Whether one noisy graph is the same for all targets, and can vote for all of them."""
         return self.nodes is not None
+
+    @property
+    def edge_function(self) -> Any:
+        """What makes attributes for the edges of its graph; None where edges have none."""
+        graph = getattr(self, "graph", None) or next(iter(getattr(self, "graphs", [])), None)
+        return None if graph is None else graph.edge_attr
 
     def row_view(self) -> RowView | None:
         """The threat as rows of one graph, for engines that know rows; None where it is not that."""

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 
 from unswayed.certificates.about import Words
+from unswayed.errors import InputError
+from unswayed.sampling.edge_function import Function, with_attributes
 from unswayed.sampling.inputs import Graph, pair_entries, read_graph, read_graphs
 from unswayed.sampling.layout import Layout, pairs_layout
 from unswayed.sampling.reading import read_nodes, read_pairs
@@ -19,7 +21,7 @@ class AllPairs(Threat):
     """The attacker may add or delete any edge: one entry for every pair of nodes.
 
     `AllPairs(graphs)` classifies each graph; `AllPairs(data, nodes)` classifies nodes of one graph, and one noisy graph
-    votes for all of them at once. The pair i < j has entry j(j-1)/2 + i.
+    votes for all of them at once. The pair i < j has entry j(j-1)/2 + i. `edge_attr(i, j)` makes the attributes of any edge of one graph.
     """
 
     kind = "all-pairs"
@@ -31,10 +33,12 @@ class AllPairs(Threat):
         deletes="deletes up to {k} of the edges",
     )
 
-    def __init__(self, data: Any, nodes: Any = None) -> None:
+    def __init__(self, data: Any, nodes: Any = None, *, edge_attr: Function | None = None) -> None:
         if nodes is not None:
             self.words = replace(self.words, unit="node")
         self.graphs = read_graphs(data) if nodes is None else [read_graph(data)]
+        if edge_attr is not None:
+            self.graphs = [_only(self.graphs, data, edge_attr)]
         self.nodes = (
             None if nodes is None else read_nodes(nodes, self.graphs[0].num_nodes, self.graphs[0].names)
         )
@@ -82,6 +86,15 @@ class AllPairs(Threat):
         return {"graph": hashlib.sha256(joined.encode()).hexdigest()}
 
 
+def _only(graphs: list[Graph], data: Any, edge_attr: Function) -> Graph:
+    """The one graph with attributes: a function of node numbers does not know which graph they are of."""
+    if len(graphs) != 1:
+        raise InputError(
+            "edge_attr is a function of the nodes of one graph; certify several graphs one by one."
+        )
+    return with_attributes(graphs[0], data, edge_attr)
+
+
 class Pairs(Threat):
     """The attacker may change the listed node pairs only; every other edge is constant.
 
@@ -99,10 +112,12 @@ class Pairs(Threat):
         deletes="deletes up to {k} of the listed edges",
     )
 
-    def __init__(self, data: Any, pairs: Any, nodes: Any = None) -> None:
+    def __init__(
+        self, data: Any, pairs: Any, nodes: Any = None, *, edge_attr: Function | None = None
+    ) -> None:
         if nodes is not None:
             self.words = replace(self.words, unit="node")
-        self.graph = read_graph(data)
+        self.graph = with_attributes(read_graph(data), data, edge_attr)
         self.graphs = [self.graph]
         self.pairs = read_pairs(pairs, self.graph.num_nodes, self.graph.names)
         self.nodes = None if nodes is None else read_nodes(nodes, self.graph.num_nodes, self.graph.names)

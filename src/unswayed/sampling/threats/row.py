@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from unswayed.certificates.about import Words
+from unswayed.sampling.edge_function import Function, with_attributes
 from unswayed.sampling.inputs import read_graph
 from unswayed.sampling.layout import Layout, row_layout
 from unswayed.sampling.reading import read_nodes, to_data
@@ -17,7 +18,8 @@ class Row(Threat):
     """The attacker rewires the target's own row: any edge between it and any other node, both directions at once.
 
     The structure vector of target u has one entry for every other node. Words are drawn for all n nodes, entry v for node
-    v; the one at u itself is not used. `data` is the cleaned `Data`, `nodes` the targets as a tensor.
+    v; the one at u itself is not used. `data` is the cleaned `Data`, `nodes` the targets as a tensor. `edge_attr(i, j)` makes the
+    attributes of edges from the numbers of their ends, so that any pair has some; without it, edge attributes are refused.
     """
 
     kind = "row"
@@ -32,8 +34,8 @@ class Row(Threat):
     nodes: Tensor
     together = False  # each target has a graph of its own: its row alone is noisy
 
-    def __init__(self, data: Any, nodes: Any) -> None:
-        self.graph = read_graph(data)
+    def __init__(self, data: Any, nodes: Any, *, edge_attr: Function | None = None) -> None:
+        self.graph = with_attributes(read_graph(data), data, edge_attr)
         self.nodes = read_nodes(nodes, self.graph.num_nodes, self.graph.names)
         self.targets = self.nodes.numpy()
         self.entries = np.full(len(self.nodes), self.graph.num_nodes - 1, dtype=np.int64)
