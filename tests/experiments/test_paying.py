@@ -1,5 +1,6 @@
 """One small graph through every method that needs little, and rows, page and figure from made-up results."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +11,13 @@ from torch_geometric.data import Data
 import unswayed as us
 from unswayed.datasets import Dataset, split
 from unswayed.errors import InputError
-from unswayed.experiments import paying_methods, paying_page
+from unswayed.experiments import paying_bench, paying_methods, paying_others, paying_page
 from unswayed.experiments.paying import Case, Result, cases, prepare, results
 from unswayed.experiments.paying_rows import AT, allowed, gains, rows_of
+from unswayed.models.floors import Floor
+from unswayed.models.training.ballots import BallotSettings
 
+DOCS = Path(__file__).parents[2] / "docs" / "results"
 FIELDS = {
     "dataset", "task", "model", "recipe", "protocol", "threat", "alpha", "samples", "seed", "bounds", "test_targets",
     "clean_accuracy", "floor", "accuracy_edgeless", "certified_accuracy", "seconds", "device", "command", "commit",
@@ -35,7 +39,7 @@ def blocks():
 @pytest.fixture
 def kept(blocks, tmp_path, monkeypatch):
     """The results of two splits."""
-    monkeypatch.setattr(paying_methods, "load", lambda name, fetch: blocks)
+    monkeypatch.setattr(paying_bench, "load", lambda name, fetch: blocks)
     monkeypatch.setattr(paying_methods, "NOISES", (us.Flip(beta=0.9), us.AddDelete(p_add=0.01, p_delete=0.6)))
     monkeypatch.setattr(paying_methods, "GROUPS", (5,))
     said = []
@@ -53,13 +57,14 @@ def test_rows_say_everything_and_what_was_done_is_not_done_again(kept, blocks):
     assert all(set(row) >= FIELDS for row in rows)
     assert {(row["method"], row["protocol"]) for row in rows} == {
         ("label ballots", "inductive"), ("label ballots", "transductive"), ("hashed", "inductive"), ("smoothed", "inductive"),
+        ("smoothed Flip", "inductive"), ("smoothed AddDelete", "inductive"),
     }  # fmt: skip
     assert {row["budget"] for row in rows} == {"any", "adds", "deletes"}
     for row in rows:
         shares = [row["certified_accuracy"][str(k)] for k in AT]
         assert shares == sorted(shares, reverse=True)
         assert row["floor"] == row["floors"]["majority"]
-        assert row["alpha"] == (0.001 if row["method"] == "smoothed" else None)
+        assert row["alpha"] == (0.001 if "smoothed" in row["method"] else None)
 
 
 def test_the_proved_rows_are_what_prove_says(kept, blocks):
@@ -126,3 +131,69 @@ def test_a_result_comes_back_as_it_was_kept(tmp_path):
     back = Result.read(case.path(tmp_path), Case)
     assert (back.case, back.facts) == (case, {"threat": "row"})
     assert back.arrays["label"].tolist() == [0, 1, 2]
+
+
+def test_the_published_tables_are_those_of_the_published_rows():
+    page = (DOCS / "paying.md").read_text()
+    for name, text in paying_page.tables(json.loads((DOCS / "paying.json").read_text())["rows"]).items():
+        assert text in page, name
+
+
+def test_each_kind_of_noise_has_rows_of_its_own(kept):
+    rows = [row for row in rows_of(results(kept)) if row["budget"] == "any" and row["seed"] == 0]
+    found = {row["method"]: row for row in rows if row["method"].startswith("smoothed")}
+    assert set(found) == {"smoothed", "smoothed Flip", "smoothed AddDelete"}
+    assert found["smoothed Flip"]["beta"] == pytest.approx(0.9)
+    assert found["smoothed AddDelete"]["p_delete"] == pytest.approx(0.6)
+    best = {name: found["smoothed"][name] for name in ("certified_accuracy", "model")}
+    assert best in [
+        {name: found[kind][name] for name in best} for kind in ("smoothed Flip", "smoothed AddDelete")
+    ]
+
+
+def test_graphs_and_flags_have_methods_of_their_own():
+    assert [case.method for case in cases((0,), ["mutag"])] == ["floors", "pairs"]
+    flagged = list(cases((0,), ["tolokers"]))
+    assert [(case.method, case.protocol) for case in flagged] == [
+        ("flags", "inductive"),
+        ("flags", "transductive"),
+    ]
+
+
+def test_whole_graphs_are_proved_beside_their_floor(tmp_path, monkeypatch):
+    generator = torch.Generator().manual_seed(0)
+
+    def one(number):
+        half = torch.triu(torch.rand(8, 8, generator=generator) < 0.4, 1).nonzero().t()
+        x = torch.eye(2)[torch.randint(2, (8,), generator=generator)]
+        return Data(x=x, edge_index=torch.cat([half, half.flip(0)], dim=1), y=torch.tensor([number % 2]))
+
+    dataset = Dataset("mutag", "graph", 2, 2, graphs=tuple(one(number) for number in range(40)))
+    monkeypatch.setattr(paying_bench, "load", lambda name, fetch: dataset)
+    answers = torch.zeros(40, dtype=torch.int64)
+    monkeypatch.setattr(paying_methods, "floor", lambda *_, **__: Floor("majority", answers, 0.5, 0.5))
+    prepare(cases((0,), ["mutag"]), runs=tmp_path, say=lambda words: None)
+    rows = rows_of(results(tmp_path))
+    assert {(row["task"], row["method"], row["protocol"]) for row in rows} == {
+        ("graph", "pairs", "inductive")
+    }
+    assert "| mutag | 1 |" in paying_page.graphs(rows)
+
+
+def test_flags_are_no_less_precise_on_validation_nodes_and_proved(blocks, tmp_path, monkeypatch):
+    y = (blocks.labels == 1).long()
+    x = torch.randn(120, 3, generator=torch.Generator().manual_seed(0)) + y[:, None] * 0.5
+    rare = Dataset(
+        "tolokers", "node", 3, 2, data=Data(x=x, edge_index=blocks.graph.edge_index, y=y), labelled=0.5
+    )
+    monkeypatch.setattr(paying_bench, "load", lambda name, fetch: rare)
+    monkeypatch.setattr(
+        paying_others, "BallotSettings", lambda **told: BallotSettings(steps=20, taus=(2.0,), **told)
+    )
+    prepare(cases((0,), ["tolokers"], ["inductive"]), runs=tmp_path, say=lambda words: None)
+    row = next(row for row in rows_of(results(tmp_path)) if row["budget"] == "any")
+    recall = [row["certified_recall"][str(k)] for k in AT]
+    assert recall == sorted(recall, reverse=True)
+    assert recall[0] > row["floor_recall"] - 0.2
+    assert row["floors"] == {"features alone": pytest.approx(row["floor"])}
+    assert "| tolokers | inductive | any | 1 |" in paying_page.flags([row])

@@ -17,7 +17,7 @@ from unswayed.experiments.kept import Arrays, Facts, Say, arguments, complete, r
 from unswayed.experiments.kept import Result as Kept
 
 if TYPE_CHECKING:
-    from unswayed.experiments.paying_methods import Bench
+    from unswayed.experiments.paying_bench import Bench
 
 DATASETS = (
     "highschool",
@@ -31,12 +31,14 @@ DATASETS = (
     "citeseer",
     "pubmed",
 )
+GRAPHS = ("mutag", "proteins", "nci1", "imdb-binary")  # many small graphs, whose pairs of nodes vote
+FLAGGED = ("tolokers",)  # one label is rare and matters: nodes that are to stay flagged
+EVERY = (*DATASETS, *GRAPHS, *FLAGGED)
 PROTOCOLS = ("inductive", "transductive")
 METHODS = ("floors", "label ballots", "trained", "hashed", "smoothed")
-FREE_OF_PROTOCOL = (
-    "floors",
-    "label ballots",
-)  # nothing is learnt, or both protocols are in one result: kept once
+METHODS_OF = dict.fromkeys(GRAPHS, ("floors", "pairs")) | dict.fromkeys(FLAGGED, ("flags",))
+# nothing is learnt, or both protocols are in one result, or test graphs are strangers anyway: kept once
+FREE_OF_PROTOCOL = ("floors", "label ballots", "pairs")
 COMMAND = "unswayed reproduce paying"
 
 
@@ -65,24 +67,26 @@ Result = Kept[Case]
 
 def cases(
     seeds: Collection[int],
-    datasets: Collection[str] = DATASETS,
+    datasets: Collection[str] = EVERY,
     protocols: Collection[str] = PROTOCOLS,
-    methods: Collection[str] = METHODS,
+    methods: Collection[str] | None = None,
 ) -> Iterator[Case]:
     """Every result wanted, seeds outermost, so that an interrupted run has every graph for fewer splits."""
     for given, known, what in (
-        (datasets, DATASETS, "dataset"),
+        (datasets, EVERY, "dataset"),
         (protocols, PROTOCOLS, "protocol"),
-        (methods, METHODS, "method"),
+        (methods or (), (*METHODS, "pairs", "flags"), "method"),
     ):
         if unknown := [name for name in given if name not in known]:
             raise InputError(
                 f"This experiment knows no {what} {unknown[0]!r}; choose from {', '.join(known)}."
             )
     for seed in seeds:
-        for dataset in (name for name in DATASETS if name in datasets):
+        for dataset in (name for name in EVERY if name in datasets):
             for protocol in (name for name in PROTOCOLS if name in protocols):
-                for method in (name for name in METHODS if name in methods):
+                for method in METHODS_OF.get(dataset, METHODS):
+                    if methods is not None and method not in methods:
+                        continue
                     if method not in FREE_OF_PROTOCOL or protocol == PROTOCOLS[0]:
                         yield Case(dataset, protocol, seed, method)
 
@@ -109,7 +113,8 @@ class _Work:
         self.bench: Bench | None = None
 
     def __call__(self, case: Case) -> tuple[Arrays, Facts]:
-        from unswayed.experiments.paying_methods import METHOD_OF, Bench
+        from unswayed.experiments.paying_bench import Bench
+        from unswayed.experiments.paying_methods import METHOD_OF
 
         if self.bench is None or not self.bench.serves(case):
             self.bench = Bench.of(case, device=self.device, samples=self.samples)
@@ -127,9 +132,9 @@ def results(runs: Path) -> list[Result]:
 def main(argv: list[str] | None = None) -> None:
     """Do the work of this experiment; no certificate of polled votes, no page."""
     parser = arguments("unswayed.experiments.paying", main.__doc__, range(5))
-    parser.add_argument("--datasets", nargs="+", default=list(DATASETS))
+    parser.add_argument("--datasets", nargs="+", default=list(EVERY))
     parser.add_argument("--protocols", nargs="+", default=list(PROTOCOLS))
-    parser.add_argument("--methods", nargs="+", default=list(METHODS))
+    parser.add_argument("--methods", nargs="+", default=None)
     told = parser.parse_args(argv)
     prepare(cases(told.seeds, told.datasets, told.protocols, told.methods), **settings(told))
 

@@ -1,8 +1,6 @@
 """What each method of the experiment does with one graph, protocol and split: exact proofs, votes of groups, noise."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,91 +13,34 @@ from torch_geometric.nn import SimpleConv
 import unswayed as us
 from unswayed.ballots.fixed import SCALE
 from unswayed.ballots.links import Links, codes
-from unswayed.datasets import Dataset, Split, load, split
+from unswayed.datasets import Dataset
 from unswayed.experiments.kept import Arrays, Facts
-from unswayed.experiments.paying import Case
+from unswayed.experiments.paying_bench import CHANGES, Bench
+from unswayed.experiments.paying_others import flags, pairs
+from unswayed.models.floors import floor
 from unswayed.models.structure_free import all_floors
 from unswayed.models.training import fit
 from unswayed.models.training.hashed import fit_hashed
 
-CHANGES = ("any", "adds", "deletes")
 GROUPS = (10, 20, 40)  # of the hashed vote; the validation nodes choose
 MOST_POLLED = 500  # test targets that are asked under noise
 MOST_CHOOSING = 200  # validation targets that choose the noise
 NOISES = (
     *(us.Flip(beta=beta) for beta in (0.95, 0.9, 0.8, 0.7)),
     *(us.AddDelete(p_add=a, p_delete=r) for a, r in ((0.01, 0.6), (0.03, 0.8), (0.1, 0.9))),
-    us.AddDelete(p_add=0.0, p_delete=0.9),
+    *(us.AddDelete(p_add=0.0, p_delete=r) for r in (0.8, 0.9, 0.95)),
+    *(us.Keep(kept=s, seats=d) for s, d in ((1, 50), (3, 30), (5, 50), (9, 100))),
 )
 TRAINED_UNDER = (us.Flip(beta=0.9), us.AddDelete(p_add=0.01, p_delete=0.6))  # networks of nodes with features
 EXACT_BITS = 24  # whole numbers up to 2 to this power are exact in single precision
 JUDGED_AT = (0, 1, 2, 3, 5, 10)
 
 
-@dataclass(frozen=True, eq=False)
-class Bench:
-    """One graph, protocol and split, and what several methods share."""
-
-    case: Case
-    dataset: Dataset
-    parts: Split
-    device: str
-    samples: int
-    taught: dict[str, Tensor] = field(default_factory=dict)  # what a teacher said, by protocol
-
-    @classmethod
-    def of(cls, case: Case, *, device: str = "cpu", samples: int = 10_000) -> "Bench":
-        """The bench of a case; data are fetched where they are missing.
-
-        Half of the nodes without a label are tested; the other half is there, as in life, and nothing is asked about it.
-        """
-        dataset = load(case.dataset, fetch=True)
-        parts = split(dataset, case.seed, test="rest")
-        half = replace(parts, test=parts.test[: (len(parts.test) + 1) // 2])
-        return cls(case, dataset, half, device, samples)
-
-    def serves(self, case: Case) -> bool:
-        """Whether the case is of the same graph and split."""
-        return (case.dataset, case.seed) == (self.case.dataset, self.case.seed)
-
-    def for_case(self, case: Case) -> "Bench":
-        """The bench of another case that it serves."""
-        return replace(self, case=case)
-
-    def common(self) -> Arrays:
-        """What every result holds: the truth and the degree of the test targets."""
-        degree = torch.bincount(self.dataset.graph.edge_index[0], minlength=len(self.dataset.labels))
-        test = self.parts.test
-        return {"truth": self.dataset.labels[test].numpy(), "degree": degree[test].numpy()}
-
-    def known(self, *parts: Tensor) -> Tensor:
-        """int64[n]: the labels of these nodes, −1 elsewhere."""
-        labels, told = self.dataset.labels, torch.cat(parts)
-        return torch.full_like(labels, -1).index_copy(0, told, labels[told])
-
-    @cached_property
-    def label_ballots(self) -> us.LabelBallots:
-        """Label ballots with all known labels, frozen."""
-        known = self.known(self.parts.train, self.parts.val)
-        return us.LabelBallots(self.dataset.num_classes).freeze(self.dataset.graph, known=known)
-
-    def right(self, model: nn.Module, edges: Tensor) -> float:
-        """The share of test nodes about which the model is right on a graph with these edges."""
-        with torch.no_grad():
-            said = model(self.dataset.graph.x, edges).argmax(dim=1)
-        return float((said == self.dataset.labels)[self.parts.test].float().mean())
-
-    def about(self, model: nn.Module) -> Facts:
-        """Accuracy with all edges and with none."""
-        edges = self.dataset.graph.edge_index
-        return {
-            "base_accuracy": self.right(model, edges),
-            "accuracy_edgeless": self.right(model, edges[:, :0]),
-        }
-
-
 def floors(bench: Bench) -> tuple[Arrays, Facts]:
-    """What every structure-free model answers for the test nodes."""
+    """What every structure-free model answers for the test targets; of graphs, what folds chose."""
+    if bench.dataset.task == "graph":
+        best = floor(bench.dataset, bench.parts, seed=bench.case.seed, device=bench.device)
+        return {"counts": best.predictions[bench.parts.test].numpy()}, {"model": best.name}
     found = all_floors(
         bench.dataset, bench.parts, seed=bench.case.seed, device=bench.device, taught_already=bench.taught
     )
@@ -108,7 +49,7 @@ def floors(bench: Bench) -> tuple[Arrays, Facts]:
 
 def label_ballots(bench: Bench) -> tuple[Arrays, Facts]:
     """Exact, without any training."""
-    return _proved(bench, bench.label_ballots)
+    return bench.proved(bench.label_ballots)
 
 
 def trained(bench: Bench) -> tuple[Arrays, Facts]:
@@ -122,13 +63,7 @@ def trained(bench: Bench) -> tuple[Arrays, Facts]:
         device=bench.device,
         teacher=bench.taught.get(bench.case.protocol),
     )
-    return _proved(bench, network.cpu())
-
-
-def _proved(bench: Bench, network: Any) -> tuple[Arrays, Facts]:
-    proofs = us.prove(network, us.Row(bench.dataset.graph, bench.parts.test))
-    sizes = {change: proofs.sizes(change) for change in CHANGES}
-    return {"label": proofs.label, **sizes}, {"threat": "row", **bench.about(network)}
+    return bench.proved(network.cpu())
 
 
 class Hearsay(nn.Module):
@@ -250,4 +185,6 @@ METHOD_OF: dict[str, Callable[[Bench], tuple[Arrays, Facts]]] = {
     "trained": trained,
     "hashed": hashed,
     "smoothed": smoothed,
+    "pairs": pairs,
+    "flags": flags,
 }

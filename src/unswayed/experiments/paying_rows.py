@@ -1,6 +1,8 @@
 """From kept results to rows: what was polled is certified here, at the noise that the validation nodes chose."""
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -8,7 +10,7 @@ import numpy.typing as npt
 
 from unswayed.certificates import Certificates, certify
 from unswayed.certificates.about import withstood
-from unswayed.experiments.paying import FREE_OF_PROTOCOL, PROTOCOLS, Result
+from unswayed.experiments.paying import EVERY, FREE_OF_PROTOCOL, GRAPHS, METHODS, PROTOCOLS, Result
 from unswayed.theory.noise import noise_from_dict
 from unswayed.votes import Votes
 
@@ -17,6 +19,17 @@ CHOSEN_AT = (1, 2, 3, 5, 10)  # sizes whose mean certified accuracy on validatio
 BUDGETS = ("any", "adds", "deletes")
 ALPHA = 0.001
 Row = dict[str, Any]
+Group = tuple[str, str, str, str]
+FLAG = 1
+NOT_FLOORS = ("truth", "degree", "label", *BUDGETS)
+# noises by kind, each at its best setting, and the best of all
+FAMILIES: dict[str, Callable[[Row], bool]] = {
+    "smoothed": lambda noise: True,
+    "smoothed Flip": lambda noise: noise["kind"] == "flip",
+    "smoothed AddDelete": lambda noise: noise["kind"] == "add-delete" and noise["p_add"] > 0,
+    "smoothed AddDelete, p_add = 0": lambda noise: noise["kind"] == "add-delete" and noise["p_add"] == 0,
+    "smoothed Keep": lambda noise: noise["kind"] == "keep",
+}
 
 
 def rows_of(results: Sequence[Result]) -> list[Row]:
@@ -24,29 +37,40 @@ def rows_of(results: Sequence[Result]) -> list[Row]:
     floors = {(r.case.dataset, r.case.seed): r for r in results if r.case.method == "floors"}
     rows: list[Row] = []
     for result in results:
-        beside = floors.get((result.case.dataset, result.case.seed))
-        if result.case.method == "floors" or beside is None:
+        case = result.case
+        beside = result if case.method == "flags" else floors.get((case.dataset, case.seed))
+        if case.method == "floors" or beside is None:
             continue
-        free = result.case.method in FREE_OF_PROTOCOL
-        for protocol in PROTOCOLS if free else (result.case.protocol,):
-            rows += _rows(result, beside, protocol)
+        spread = case.method in FREE_OF_PROTOCOL and case.dataset not in GRAPHS
+        for protocol in PROTOCOLS if spread else (case.protocol,):
+            for method in methods_of(result):
+                rows += _rows(result, beside, protocol, method)
     return rows
 
 
-def _rows(result: Result, beside: Result, protocol: str) -> Iterator[Row]:
+def methods_of(result: Result) -> list[str]:
+    """The methods that a result has rows of: its own, or the kinds of noise that were tried, and the best of them."""
+    if result.case.method != "smoothed":
+        return [result.case.method]
+    tried = [told["noise"] for told in result.facts["tried"]]
+    return [name for name, fits in FAMILIES.items() if any(fits(noise) for noise in tried)]
+
+
+def _rows(result: Result, beside: Result, protocol: str, method: str) -> Iterator[Row]:
     facts = result.facts
     for budget in BUDGETS:
-        label, size, how = sizes_of(result, budget)
+        label, size, how = sizes_of(result, budget, method)
         truth = result.arrays["truth"][: len(label)]
         heights = floors_of(beside, len(label))
         degree = result.arrays["degree"][: len(label)]
-        own_links = degree if budget == "deletes" and facts["threat"] == "row" else None
+        whole = facts["threat"] == "row" or result.case.dataset in GRAPHS  # all links that could be deleted
+        own_links = degree if budget == "deletes" and whole else None
         proven = withstood(np.where(label == truth, size, -1), AT, own_links).mean(axis=1)
         yield {
             "dataset": result.case.dataset,
-            "task": "node",
+            "task": facts.get("task", "node"),
             "recipe": result.case.method,
-            "method": result.case.method,
+            "method": method,
             "protocol": protocol,
             "threat": facts["threat"],
             "budget": budget,
@@ -60,8 +84,21 @@ def _rows(result: Result, beside: Result, protocol: str) -> Iterator[Row]:
             "accuracy_edgeless": facts.get("accuracy_edgeless"),
             "certified_accuracy": dict(zip(map(str, AT), proven.tolist(), strict=True)),
             "wall": {str(k): float(np.mean(degree > k)) for k in AT},
+            **(flagged(result, label, size) if result.case.method == "flags" else {}),
             **{name: facts[name] for name in ("seconds", "device", "command", "commit")},
         }
+
+
+def flagged(result: Result, label: npt.NDArray[Any], size: npt.NDArray[Any]) -> Row:
+    """Precision, and the share of nodes to be flagged that stay so; the same of a model of features alone."""
+    rare = result.arrays["truth"] == FLAG
+    alone = result.arrays["features alone"] == FLAG
+    return {
+        "precision": float(np.mean(rare[label == FLAG])),
+        "certified_recall": {str(k): float(np.mean((label == FLAG)[rare] & (size[rare] >= k))) for k in AT},
+        "floor_precision": float(np.mean(rare[alone])),
+        "floor_recall": float(np.mean(alone[rare])),
+    }
 
 
 def allowed(heights: dict[str, float], protocol: str) -> list[str]:
@@ -72,17 +109,17 @@ def allowed(heights: dict[str, float], protocol: str) -> list[str]:
 def floors_of(beside: Result, targets: int) -> dict[str, float]:
     """The share of these test targets that each structure-free model is right about."""
     truth = beside.arrays["truth"][:targets]
-    answers = {name: own for name, own in beside.arrays.items() if name not in ("truth", "degree")}
+    answers = {name: own for name, own in beside.arrays.items() if name not in NOT_FLOORS}
     return {name: float(np.mean(own[:targets] == truth)) for name, own in answers.items()}
 
 
-def sizes_of(result: Result, budget: str) -> tuple[npt.NDArray[Any], npt.NDArray[Any], Row]:
+def sizes_of(result: Result, budget: str, method: str) -> tuple[npt.NDArray[Any], npt.NDArray[Any], Row]:
     """(label, size, how) of every test target against this kind of change."""
     if "label" in result.arrays:
         model = result.facts.get("model", result.case.method)
         exact = {"model": model, "alpha": None, "samples": None, "bounds": None, "beta": None}
         return result.arrays["label"], result.arrays[budget], exact
-    spot = chosen_noise(result, budget)
+    spot = chosen_noise(result, budget, method)
     certs = _certified(result, "test", spot)
     noise = result.facts["tried"][spot]["noise"]
     known = {"alpha": ALPHA, "samples": result.facts["samples"], "bounds": "strict"}
@@ -92,19 +129,25 @@ def sizes_of(result: Result, budget: str) -> tuple[npt.NDArray[Any], npt.NDArray
 
 def noise_words(noise: Row) -> Row:
     """The noise's own numbers."""
-    return {name: value for name, value in noise.items() if name in ("beta", "p_add", "p_delete")}
+    return {
+        name: value for name, value in noise.items() if name in ("beta", "p_add", "p_delete", "kept", "seats")
+    }
 
 
-def chosen_noise(result: Result, budget: str) -> int:
-    """The noise whose certificates of the validation nodes did best, averaged over sizes; chosen for each kind of change."""
+def chosen_noise(result: Result, budget: str, method: str = "smoothed") -> int:
+    """The noise of this kind whose certificates of the validation nodes did best, averaged over sizes; for each kind of change."""
+    fits = FAMILIES[method]
+    spots = [spot for spot, told in enumerate(result.facts["tried"]) if fits(told["noise"])]
+    return max(spots, key=lambda spot: _merit(result, spot, budget))
+
+
+@lru_cache(maxsize=1000)
+def _merit(result: Result, spot: int, budget: str) -> float:
     truth = result.arrays["val-truth"]
-
-    def score(spot: int) -> float:
-        return float(_certified(result, "val", spot).accuracy(truth, at=CHOSEN_AT, change=budget).mean())
-
-    return max(range(len(result.facts["tried"])), key=score)
+    return float(_certified(result, "val", spot).accuracy(truth, at=CHOSEN_AT, change=budget).mean())
 
 
+@lru_cache(maxsize=1000)
 def _certified(result: Result, part: str, spot: int) -> Certificates:
     votes = Votes.from_counts(
         result.arrays[f"{part}-{spot}"].astype(np.int64),
@@ -121,3 +164,18 @@ def gains(rows: Sequence[Row]) -> npt.NDArray[np.float64]:
     names = allowed(rows[0]["floors"], rows[0]["protocol"])
     best = max(names, key=lambda name: float(np.mean([row["floors"][name] for row in rows])))
     return np.array([[row["certified_accuracy"][str(k)] - row["floors"][best] for k in AT] for row in rows])
+
+
+def grouped(rows: Sequence[Row], budget: str) -> dict[Group, list[Row]]:
+    """The splits of each (dataset, protocol, method, budget), graphs and methods in the experiment's order."""
+    found: dict[Group, list[Row]] = defaultdict(list)
+    for row in rows:
+        if row["budget"] == budget:
+            found[row["dataset"], row["protocol"], row["method"], budget].append(row)
+    methods = (*METHODS, *FAMILIES, "pairs", "flags")
+    return dict(
+        sorted(
+            found.items(),
+            key=lambda item: (EVERY.index(item[0][0]), item[0][1], methods.index(item[0][2])),
+        )
+    )

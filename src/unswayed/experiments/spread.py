@@ -28,3 +28,12 @@ def plus_minus(values: Sequence[float] | npt.NDArray[Any], form: str = ".3f") ->
     mean = format(float(np.mean(values)), form)
     spread = format(float(deviation(values)), form.lstrip("+"))
     return f"{mean}{PLUS_MINUS}{spread}" if len(values) > 1 else mean
+
+
+def standard_error(values: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """The standard error of the mean along the first axis: the deviation over the root of the number of values.
+
+    >>> float(standard_error([1.0, 2.0, 3.0, 2.0]).round(3))
+    0.408
+    """
+    return np.asarray(deviation(values) / np.sqrt(len(np.asarray(values))))

@@ -1,0 +1,73 @@
+"""The figure of "Where certificates pay": gain over the floor against K, one line a graph."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unswayed.errors import InputError
+from unswayed.experiments.paying_rows import AT, Group, gains, grouped
+from unswayed.experiments.spread import standard_error
+from unswayed.report.plots import COLOURS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Row = dict[str, Any]
+SHOWN = ("highschool", "amherst41", "cornell5", "polblogs", "emaileucore", "photo", "computers", "cora")
+EXACT = ("trained", "label ballots")  # the first that was run is drawn
+
+
+def draw(rows: Sequence[Row], stem: Path, protocol: str = "inductive") -> list[Path]:
+    """Gain over the floor against K: exact above, smoothed below, one line a graph, as PNG and SVG."""
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise InputError("The figure needs matplotlib: pip install 'unswayed[report]'.") from error
+    groups = grouped(rows, "any")
+    figure, (above, below) = pyplot.subplots(
+        2, 1, figsize=(7.2, 6.4), sharex=True, sharey=True, layout="constrained"
+    )
+    for ax, methods, title in (
+        (above, EXACT, "Proved (ballots)"),
+        (below, ("smoothed",), "Smoothed (noise and votes)"),
+    ):
+        _panel(ax, groups, methods, protocol)
+        ax.set_title(title, loc="left", fontsize="medium", fontweight="bold")
+    below.set_xlabel("K: links of a node that an attacker may add or delete")
+    figure.supylabel("certified accuracy above the floor", fontsize="medium")
+    paths = [stem.with_suffix(".png"), stem.with_suffix(".svg")]
+    for path in paths:
+        figure.savefig(path, dpi=130, metadata={"Date": None} if path.suffix == ".svg" else None)
+    pyplot.close(figure)
+    return paths
+
+
+def _panel(ax: "Axes", groups: dict[Group, list[Row]], methods: Sequence[str], protocol: str) -> None:
+    ax.plot((0, 20), (0, 0), color="0.25", linewidth=1.2)
+    ax.text(0.15, -0.03, "the floor: a model without edges", va="top", fontsize=8, color="0.25")
+    ends: list[tuple[float, str, str]] = []
+    for place, dataset in enumerate(SHOWN):
+        mine = next((groups[key] for m in methods if (key := (dataset, protocol, m, "any")) in groups), None)
+        if mine is None:
+            continue
+        gain = gains(mine)
+        middle, error = gain.mean(axis=0), standard_error(gain)
+        colour = "0.45" if dataset == "cora" else COLOURS[place % len(COLOURS)]
+        ax.plot(AT, middle, color=colour, linewidth=1.8, marker="o", markersize=3)
+        ax.fill_between(AT, middle - error, middle + error, color=colour, alpha=0.15, linewidth=0)
+        ends.append((float(middle[-1]), dataset, colour))
+    for height, (_, dataset, colour) in zip(
+        _apart([end[0] for end in sorted(ends)]), sorted(ends), strict=True
+    ):
+        ax.text(20.3, height, dataset, color=colour, fontsize=8, va="center")
+    ax.set(xlim=(0, 23.5), ylim=(-0.6, 0.95), xticks=AT)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(axis="y", color="0.9", linewidth=0.8)
+
+
+def _apart(heights: Sequence[float], least: float = 0.075) -> list[float]:
+    """The heights, lowest first, moved up where two names would lie on each other."""
+    placed: list[float] = []
+    for height in heights:
+        placed.append(max(height, placed[-1] + least) if placed else height)
+    return placed
