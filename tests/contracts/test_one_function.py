@@ -96,6 +96,25 @@ def test_a_cap_on_edges_does_not_cut_the_batch():
     assert ask(AtMost(), threat, batch_size=50) == alone(AtMost(), threat)
 
 
+class Capped(nn.Module):
+    """Of the first 30,000 edges it counts those at each node, and answers 1 where there are any."""
+
+    def forward(self, x, edge_index):
+        degree = torch.bincount(edge_index[:, :30_000][1], minlength=len(x)).float()
+        return torch.stack([torch.full_like(degree, 0.5), degree], dim=1)
+
+
+def test_a_cap_far_above_one_graph_does_not_change_the_label():
+    """A graph has 6,000 edges and two have 12,000, but thirty have too many: with the settings that nobody touched."""
+    torch.manual_seed(0)
+    threat = us.Row(Data(x=torch.zeros(1000, 1), edge_index=erdos_renyi_graph(1000, 0.006)), [3])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that graphs are asked one at a time is said
+        votes = us.poll(Capped(), threat, FLIP, samples=60, progress=False)
+    assert votes.counts[0].tolist()[:2] == [0, 60]
+    assert us.certify(votes).label.tolist() == [1]
+
+
 def test_no_graph_speaks_for_its_batch():
     """The target says much; whether an anchor is linked to it differs from one noisy graph to the next."""
     torch.manual_seed(0)
