@@ -46,6 +46,7 @@ FIXED = {
     "errors",
     "flagged",
     "load",
+    "noisy",
     "plot_accuracy",
     "poll",
     "prospect",

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from unswayed.runners.serial import SerialRunner
     from unswayed.sampling.fields import receptive_fields
     from unswayed.sampling.flagged import flagged
+    from unswayed.sampling.noisy_data import noisy
     from unswayed.sampling.threats import AllPairs, Bits, Directed, Pairs, Row
     from unswayed.sampling.threats.inject import Inject
     from unswayed.sampling.threats.intercept import Intercept
@@ -86,6 +87,7 @@ _HOMES = {
     "errors": "unswayed.errors",
     "flagged": "unswayed.sampling.flagged",
     "load": "unswayed.store",
+    "noisy": "unswayed.sampling.noisy_data",
     "plot_accuracy": "unswayed.report.plots",
     "poll": "unswayed.polling",
     "prospect": "unswayed.ballots.prospects",
@@ -134,6 +136,7 @@ __all__ = [
     "errors",
     "flagged",
     "load",
+    "noisy",
     "plot_accuracy",
     "poll",
     "prospect",

@@ -497,3 +497,16 @@ def test_a_model_of_one_logit_is_certified_with_a_threshold(call, call_json, own
     assert set(found["recall"]) == set(found["precision"])
     assert "--threshold 0" in found["command"]
     assert "--positive" not in found["command"]
+
+
+def test_a_factory_is_trained_under_noise_and_kept(call, call_json, own, here):
+    words = [*own, "--recipe", "noise", "--store", "run"]
+    code, _, err = call("certify", *words)
+    assert code == 0
+    assert "Training mine.py:build on own (noise, transductive)" in " ".join(err.split())
+    assert "as its factory makes it" not in err
+    assert (here / "run" / "weights.safetensors").exists()
+    code, _, err = call("certify", *words)  # goes on with the weights that were kept
+    assert code == 0
+    assert "Training" not in err
+    assert "--recipe noise" in call_json("certify", *words)["command"]

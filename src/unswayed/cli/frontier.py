@@ -185,7 +185,7 @@ def _sweep(
     threat = read_threat(plan.dataset, plan.targets, plan.threat)
     found = make_floor(plan) if with_floor else None
     ahead = _look_ahead(plan, None if found is None else found[0])
-    once = plan.recipe == "clean" or not plan.built_in or plan.weights is not None
+    once = plan.recipe == "clean" or not plan.trains
     model = make_model(plan) if once else None
     points = []
     for noise in noises:

@@ -10,14 +10,14 @@ from unswayed.cli.inputs import Targets, load_factory, load_weights
 from unswayed.cli.plan import Plan
 from unswayed.cli.record import WEIGHTS, read_record
 from unswayed.datasets import Dataset, Split
-from unswayed.errors import StoreError
+from unswayed.errors import InputError, StoreError
 
 
 def make_model(plan: Plan) -> Any:
     """The classifier: the user's, ours with given weights, the store's, or a freshly trained one."""
     from unswayed.models.training import untrained
 
-    if not plan.built_in:
+    if not plan.built_in and not plan.trains:
         model = load_factory(plan.model, plan.dataset)
         if plan.weights is not None:
             load_weights(model, plan.weights)
@@ -30,9 +30,23 @@ def make_model(plan: Plan) -> Any:
     weights = plan.weights or kept
     if weights is None:
         return _train(plan)
-    model = untrained(plan.model, plan.dataset, plan.recipe, seed=plan.seed)
+    model = untrained(plan.model, plan.dataset, plan.recipe, seed=plan.seed) if plan.built_in else _own(plan)
     load_weights(model, weights)
     return model.eval()
+
+
+def _own(plan: Plan) -> Any:
+    """The user's module before training; the seed decides its weights too."""
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(plan.seed)
+        model = load_factory(plan.model, plan.dataset)
+    if not isinstance(model, torch.nn.Module):
+        raise InputError(
+            f"--recipe {plan.recipe} trains torch modules, and {plan.model} returned {type(model).__name__}."
+        )
+    return model
 
 
 def _has_weights(model: Any) -> bool:
@@ -59,7 +73,7 @@ def _train(plan: Plan) -> Any:
     note(f"Training {plan.model} on {plan.dataset.name} ({plan.recipe}, {plan.protocol}) …")
     with working("training") as progress:
         return fit(
-            plan.model,
+            plan.model if plan.built_in else _own(plan),
             plan.dataset,
             plan.split,
             recipe=plan.recipe,

@@ -130,7 +130,7 @@ RecipeOption = Annotated[
     Recipe,
     typer.Option(
         "--recipe",
-        help="How a built-in model is trained: on the clean graph, under noise, or distilled under noise.",
+        help="How the model is trained: on the clean graph, under noise, or distilled under noise (the last two train a factory's module too).",
         rich_help_panel=MODEL,
     ),
 ]

@@ -98,9 +98,14 @@ class Plan:
         return ":" not in self.model and not self.model.endswith(".py")
 
     @property
+    def trains(self) -> bool:
+        """Whether the model is trained here: one of ours, or the user's own by a recipe under noise."""
+        return self.weights is None and (self.built_in or self.recipe != "clean")
+
+    @property
     def training(self) -> dict[str, Any]:
         """How the model came about; two runs with equal training have equal weights."""
-        ours = self.built_in and self.weights is None
+        ours = self.trains
         return {
             "dataset": self.dataset.name,
             "model": self.model,

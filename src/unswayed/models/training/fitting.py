@@ -17,6 +17,7 @@ from unswayed.models.training.noisy import fit_noisy
 from unswayed.models.training.teacher import soft_labels
 from unswayed.models.training.together import EnsembleSettings, fit_ensemble
 from unswayed.models.training.view import View, view
+from unswayed.sampling.classifier import evaluating, forward_names
 from unswayed.theory.noise import Noise
 
 RECIPES = ("clean", "noise", "distill")
@@ -39,7 +40,7 @@ def untrained(model_name: str, dataset: Dataset, recipe: str, *, seed: int = 0) 
 
 
 def fit(
-    model_name: str,
+    model_name: str | nn.Module,
     dataset: Dataset,
     split: Split,
     *,
@@ -59,6 +60,7 @@ def fit(
     features and their edges are absent from all training. Early stopping looks at validation targets only; a graph network
     under `noise` (five small GINs) never stops early and learns the validation graphs' labels too. `progress` is called
     with (step, steps, message). Equal seeds give equal weights, bit for bit on the same kind of machine.
+    `model_name` may be a module of your own, `forward(x, edge_index)` (for graphs with `batch`), which is then trained as it is.
     `teacher` gives the soft labels of every visible node where they are already known. The model "ballots" is a
     `BallotNetwork` trained against the worst changes of a row and frozen on the whole graph, ready for `prove`; it knows no
     recipes.
@@ -76,10 +78,12 @@ def fit(
         raise InputError(
             f"The recipe {recipe!r} trains under noise: say which with noise=, for example Flip(beta=0.7)."
         )
+    if isinstance(model_name, nn.Module):
+        _check_own(model_name, dataset)
     if dataset.task == "graph":
         return _fit_graph_model(model_name, dataset, split, recipe, noise, seed, device, progress, settings)
     seen = view(dataset, split, protocol).to(device)
-    model = untrained(model_name, dataset, recipe, seed=seed).to(device)
+    model = _start(model_name, dataset, recipe, seed).to(device)
     if recipe == "clean":
         usual = CLEAN_GAT if model_name == "gat" else None
         with seeded(seed, device):
@@ -88,6 +92,28 @@ def fit(
     targets, pool = _lesson(recipe, seen, dataset.num_classes, seed, device, teacher)
     with seeded(seed, device):
         return fit_noisy(model, seen, noise, targets, pool, seed=seed, settings=settings, progress=progress)
+
+
+def _start(model: str | nn.Module, dataset: Dataset, recipe: str, seed: int) -> nn.Module:
+    return model if isinstance(model, nn.Module) else untrained(model, dataset, recipe, seed=seed)
+
+
+def _check_own(model: nn.Module, dataset: Dataset) -> None:
+    """Refuse a module that cannot be trained by these recipes."""
+    names = forward_names(model)
+    needed = "batch" if dataset.task == "graph" else "edge_index"
+    if "edge_index" not in names or needed not in names:
+        raise InputError(
+            f"A module that is trained here needs forward(x, edge_index{', batch' * (needed == 'batch')}), not forward({', '.join(names)})."
+        )
+    graph = dataset.graph if dataset.task == "node" else dataset.graphs[0]
+    more = {"batch": torch.zeros(graph.num_nodes, dtype=torch.int64)} if needed == "batch" else {}
+    with evaluating(model), torch.no_grad():
+        out = model.cpu()(graph.x, graph.edge_index, **more)
+    if out.ndim != 2 or out.shape[1] != dataset.num_classes:
+        raise InputError(
+            f"A module that is trained here answers one column for each of the {dataset.num_classes} classes, not shape {tuple(out.shape)}."
+        )
 
 
 def _lesson(
@@ -102,7 +128,7 @@ def _lesson(
 
 
 def _fit_graph_model(
-    name: str,
+    name: str | nn.Module,
     dataset: Dataset,
     split: Split,
     recipe: str,
@@ -117,7 +143,7 @@ def _fit_graph_model(
         raise InputError(
             "The recipe 'distill' needs unlabelled nodes to learn on; for graphs use the recipe 'noise'."
         )
-    model = untrained(name, dataset, recipe, seed=seed).to(device)
+    model = _start(name, dataset, recipe, seed).to(device)
     if isinstance(model, Ensemble):
         learnt, how = torch.cat([split.train, split.val]), settings or NOISY_GIN[dataset.num_features > 0]
         with seeded(seed, device):

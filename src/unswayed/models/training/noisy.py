@@ -5,23 +5,27 @@ about 800 random neighbours against 2 real ones, so what it must learn is mostly
 stage learns them at a hundredth of the cost. The second stage makes the network indifferent to what the noise does.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch_geometric.data import Data
 
-from unswayed.errors import InputError
+from unswayed.errors import InputError, Unsupported
 from unswayed.models.training.clean import CleanSettings, fit_clean
 from unswayed.models.training.keeping import Best, Progress, ThinDropout
 from unswayed.models.training.view import View
-from unswayed.sampling.engines.row import row_logits
+from unswayed.sampling.engines.row import row_logits, row_plan
 from unswayed.sampling.engines.surroundings import Surroundings
+from unswayed.sampling.noisy_data import rewired
 from unswayed.sampling.seats import kept_rows
 from unswayed.sampling.stream import Stream
 from unswayed.theory.noise import Noise
 
+Ask = Callable[[nn.Module, Any, Tensor, Tensor], Tensor]  # the logits of some nodes whose rows are these
 VALIDATE_FROM = 2**33  # sample numbers that no training step reaches
 
 
@@ -44,12 +48,12 @@ class NoisySettings:
 class NoisyRows:
     """Fresh noisy rows of a graph's nodes: sample number s always gives the same noise."""
 
-    def __init__(self, data: Data, noise: Noise, seed: int) -> None:
+    def __init__(self, data: Data, noise: Noise, seed: int, ask: Ask = row_logits) -> None:
         if noise.threats and "row" not in noise.threats:
             raise InputError(
                 f"Networks are trained under noise on rows, and {type(noise).__name__} is not that."
             )
-        self.data, self.noise, self.stream = data, noise, Stream(seed, purpose="train")
+        self.data, self.noise, self.stream, self.ask = data, noise, Stream(seed, purpose="train"), ask
         self.around = Surroundings.of(data.edge_index, data.num_nodes, torch.float32, data.x.device)
 
     def rows(self, nodes: Tensor, start: int) -> Tensor:
@@ -77,7 +81,7 @@ class NoisyRows:
         model.eval()
         right, start = 0, VALIDATE_FROM
         for part in torch.split(nodes.repeat(draws), batch):
-            logits = row_logits(model, self.data, part, self.rows(part, start))
+            logits = self.ask(model, self.data, part, self.rows(part, start))
             right += int((logits.argmax(dim=1) == self.data.y[part]).sum())
             start += len(part)
         return right / (len(nodes) * draws)
@@ -101,7 +105,8 @@ def fit_noisy(
     chosen = settings or NoisySettings()
     total = chosen.warm_up + chosen.steps
     _warm_up(model, seen, targets, pool, chosen, progress)
-    noisy, best = NoisyRows(seen.data, noise, seed), Best()
+    ask = asking(model)
+    noisy, best = NoisyRows(seen.data, noise, seed, ask), Best()
     optimiser = torch.optim.Adam(model.parameters(), lr=chosen.noisy_lr, weight_decay=chosen.weight_decay)
     features = ThinDropout(seen.data.x, chosen.input_dropout)
     for step in range(1, chosen.steps + 1):
@@ -109,7 +114,7 @@ def fit_noisy(
         nodes = pool[torch.randint(len(pool), (chosen.batch,), device=pool.device)]
         dropped = Data(x=features(), edge_index=seen.data.edge_index)
         rows = noisy.rows(nodes, step * chosen.batch)
-        loss = functional.cross_entropy(row_logits(model, dropped, nodes, rows), targets[nodes])
+        loss = functional.cross_entropy(ask(model, dropped, nodes, rows), targets[nodes])
         optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
@@ -118,6 +123,21 @@ def fit_noisy(
             if progress is not None:
                 progress(chosen.warm_up + step, total, f"validation under noise {best.score:.3f}")
     return best.restore(model)
+
+
+def asking(model: nn.Module) -> Ask:
+    """The exact row forward where the model's layers are known; otherwise the model itself, with all these rows noisy in one graph."""
+    try:
+        row_plan(model)
+    except Unsupported:
+        return plain_logits
+    return row_logits
+
+
+def plain_logits(model: nn.Module, data: Any, nodes: Tensor, rows: Tensor) -> Tensor:
+    """What the model says of these nodes when their rows are replaced all at once: near to one by one, and any model can say it."""
+    out: Tensor = model(data.x, rewired(data.edge_index, nodes, rows))
+    return out[nodes]
 
 
 def _warm_up(
