@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 
 from benchmarks.checks.exact_check import random_votes, run
-from unswayed.theory import AddDelete, Hide, Keep, bound_votes, certified_size
+from unswayed.theory import AddDelete, Hide, Keep, Mask, bound_votes, certified_size, intercepted_size, reach
 
 ATTACKS = ("any", "adds", "deletes")
 Atoms = tuple[tuple[Fraction, Fraction], ...]
@@ -115,8 +115,45 @@ def random_noise(rng: np.random.Generator):
     return Hide(float(rng.choice([p, 0.9, 0.98])), float(rng.choice([0.0, 0.5, 0.8])), links)
 
 
+def check_lies(rng: np.random.Generator, rows: int) -> Counter:
+    """Nodes that lie: one noise, one table of paths, `rows` targets; sizes by the stated bound, exactly."""
+    noise, nodes, hops = (
+        Mask(*rng.choice([0.5, 0.8, 0.9, 0.97], 2)),
+        int(rng.integers(1, 13)),
+        int(rng.integers(1, 4)),
+    )
+    paths = rng.integers(0, rng.choice([2, 4, 30]), (nodes, hops))
+    masked, lost = Fraction(noise.features), Fraction(noise.edges)
+    seen = []
+    for row in paths.tolist():
+        broken = math.prod(
+            ((1 - (1 - lost) ** (h + 1)) ** count for h, count in enumerate(row)), start=Fraction(1)
+        )
+        seen.append((1 - masked) * (1 - broken))
+    unseen = [
+        math.prod((1 - each for each in sorted(seen, reverse=True)[:k]), start=Fraction(1))
+        for k in range(nodes + 1)
+    ]
+    d, classes = int(10 ** rng.uniform(1, 5)), int(rng.integers(2, 8))
+    found = bound_votes(random_votes(rng, rows, classes, d), d, 0.001)
+    sizes = intercepted_size(
+        found.p_top, found.p_rest, np.repeat(reach(paths, masked, lost)[None], rows, axis=0)
+    )
+    tally = Counter({"cases": rows, "Mask": rows})
+    for top, rest, size in zip(
+        map(Fraction, found.p_top), map(Fraction, found.p_rest), sizes.tolist(), strict=True
+    ):
+        safe = [top - min(rest, 1 - top) > 2 * (1 - p) for p in unseen]
+        right = -1 if top <= rest else (safe.index(False) if not all(safe) else nodes + 1) - 1
+        tally += Counter({"above": int(size > right), "below": int(size < right), "abstained": int(size < 0)})
+        tally["settled"] += int(0 <= size < nodes)
+    return tally
+
+
 def check_group(rng: np.random.Generator, rows: int) -> Counter:
     """One noise, one length and number of ones, `rows` targets."""
+    if rng.random() < 0.1:
+        return check_lies(rng, rows)
     noise, classes = random_noise(rng), int(rng.integers(2, 8))
     d, alpha = int(10 ** rng.uniform(1, 5)), float(rng.choice([0.05, 0.001, 1e-6]))
     cap = int(rng.integers(1, 13))

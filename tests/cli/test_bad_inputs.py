@@ -326,3 +326,21 @@ def test_kept_seats_are_two_numbers(call, own, bad):
     assert code == 2
     assert "seats" in err
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--hide", "0.9"), "written as 0.9/0.5"),
+        (("--hide", "0.9/0.5"), "not for row"),
+        (("--hide", "0.9/0.5", "--keep", "2/5"), "not several of them"),
+        (("--links", "2"), "--threat inject"),
+        (("--threat", "inject"), "Hide"),
+        (("--rivals", "labels", "--top", "1"), "--rivals all"),
+    ],
+)
+def test_words_that_do_not_go_together_are_refused(call, own, words, said):
+    at = own.index("--beta") if "--beta" in own else len(own)
+    code, _, err = call("certify", *own[:at], *own[at + 2 :], *words)
+    assert code == 2
+    assert said in " ".join(err.split())

@@ -510,3 +510,49 @@ def test_a_factory_is_trained_under_noise_and_kept(call, call_json, own, here):
     assert code == 0
     assert "Training" not in err
     assert "--recipe noise" in call_json("certify", *words)["command"]
+
+
+def test_fake_nodes_are_certified_against_from_the_command_line(call_json, own, here):
+    asked = ("certify", *plain(own), "--threat", "inject", "--hide", "0.9/0.25")
+    few = call_json(*asked, "--links", "1", "--store", "run")
+    assert few["noise"] == us.Hide(0.9, 0.25, links=1).to_dict()
+    for words in ("--threat inject", "--hide 0.9/0.25", "--links 1"):
+        assert words in few["command"]
+    many = call_json(*asked)
+    assert many["noise"]["links"] is None
+    sizes = [[row["size"] for row in found["targets"]] for found in (few, many)]
+    assert all(a >= b for a, b in zip(*sizes, strict=True))
+    assert us.certify(us.load("run")).size.tolist() == sizes[0]
+
+
+def test_no_answer_is_no_rival_where_that_is_asked_for(call_json, own, here):
+    found = call_json("certify", *own, "--rivals", "labels", "--store", "run")
+    assert found["rivals"] == "labels"
+    assert "--rivals labels" in found["command"]
+    assert call_json("report", "run", "--out", "r.html")["rivals"] == "labels"
+    certs = us.certify(us.load("run"), rivals="labels")
+    assert [row["size"] for row in found["targets"]] == certs.size.tolist()
+
+
+def test_a_frontier_tells_additions_from_deletions(call_json, call, own):
+    asked = (
+        "frontier",
+        *plain(own),
+        "--count",
+        "2",
+        "--p-adds",
+        "0.01",
+        "--p-deletes",
+        "0.6",
+        "--want-size",
+        "1",
+    )
+    row = call_json(*asked)["rows"][0]
+    assert (
+        row["certified_accuracy_adds"]["0"]
+        == row["certified_accuracy_deletes"]["0"]
+        == row["certified_accuracy"]["0"]
+    )
+    _, out, _ = call(*asked)
+    assert "+1" in out
+    assert "−1" in out

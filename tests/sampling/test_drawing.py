@@ -217,3 +217,10 @@ def test_a_faint_part_that_reads_all_nodes_is_noticed_under_fake_nodes():
     data = Data(x=torch.rand(30, 2), edge_index=torch.cat([edges, edges.flip(0)], dim=1), num_nodes=30)
     with pytest.raises(UnsoundModel):
         us.poll(Faint(), Inject(data, [0, 1]), us.Hide(nodes=0.9, edges=0.5), samples=10)
+
+
+def test_fake_nodes_beyond_those_spoken_of_are_not_covered(data):
+    votes = us.poll(Net().eval(), Inject(data, [0], links=1), us.Hide(nodes=0.99, edges=0.9), samples=400)
+    certs = us.certify(votes, alpha=0.01)
+    assert certs.sizes("adds")[0] == certs.size[0] == len(data.x)
+    assert certs.share(at=[len(data.x), len(data.x) + 1], change="adds").tolist() == [1, 0]

@@ -131,7 +131,12 @@ class About:
         return None if self.ones is None else self.entries - self.ones
 
     def limit(self, change: str) -> IntArray | None:
-        """How many additions (or deletions) there can be at most; None for changes of any kind, and where unknown."""
+        """How many additions (or deletions) there can be at most; None for changes of any kind, and where unknown.
+
+        Nodes that an attacker makes up can be more than are spoken of.
+        """
+        if change == "adds" and self.threat.get("newcomers"):
+            return None
         return {"adds": self.zeros, "deletes": self.ones}.get(change)
 
     def target_name(self, position: int) -> str:

@@ -1,5 +1,6 @@
 """Certificates against nodes that lie about their features: how many of them leave the smoothed label as it is."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -95,7 +96,8 @@ def certify_intercepted(
     `threat` is the `Intercept` that was polled: it knows the paths around each target. The other words are those of `certify`.
     """
     certifiable(votes, bounds)
-    if votes.provenance.get("threat") != threat.describe():
+    polled = votes.provenance.get("threat")
+    if not isinstance(polled, Mapping) or _question(polled) != _question(threat.describe()):
         raise InputError(
             "These votes were polled against another threat; give the Intercept that they were polled with."
         )
@@ -116,3 +118,8 @@ def certify_intercepted(
         rivals=rivals,
         met=met,
     )
+
+
+def _question(threat: Mapping[str, Any]) -> dict[str, Any]:
+    """What decides the answers: all but how people speak of it."""
+    return {name: value for name, value in threat.items() if name != "words"}

@@ -30,6 +30,8 @@ EXAMPLES = """
 
   unswayed certify --dataset cora --threat all-pairs --p-add 0.001 --p-delete 0.6 --nodes all
 
+  unswayed certify --dataset cora --threat inject --links 2 --hide 0.9/0.5
+
   unswayed certify --dataset cora --until-size 5 --budget 60 --samples 50000
 
   unswayed certify --dataset cora --top 2
@@ -40,7 +42,7 @@ EXAMPLES = """
 ASKED: dict[str, Any] = {
     "dataset": None, "edges": None, "features": None, "labels": None, "nodes": "test", "threat": None,
     "model": None, "weights": None, "recipe": "clean", "protocol": "transductive",
-    "beta": None, "p_add": None, "p_delete": None, "keep": None, "samples": 10_000, "alpha": 0.001, "bounds": "strict",
+    "beta": None, "p_add": None, "p_delete": None, "keep": None, "hide": None, "links": None, "rivals": "all", "samples": 10_000, "alpha": 0.001, "bounds": "strict",
     "family": False, "seed": 0, "device": "cpu", "engine": "auto", "runner": "serial", "address": None,
     "batch_size": None, "floor": True, "until_size": None, "budget": None, "top": None, "audit": 300, "threshold": None,
     "positive": None,
@@ -70,9 +72,12 @@ def certify(
     p_add: opt.PAdd = None,
     p_delete: opt.PDelete = None,
     keep: opt.Keep = None,
+    hide: opt.Hide = None,
+    links: opt.Links = None,
     samples: opt.Samples = 10_000,
     alpha: opt.Alpha = 0.001,
     bounds: opt.Bounds = opt.BoundsKind.STRICT,
+    rivals: opt.Rivals = opt.RivalsKind.ALL,
     family: opt.Family = False,
     want_size: opt.WantSize = None,
     top: opt.Top = None,
@@ -120,7 +125,7 @@ def make_plan(words: dict[str, Any], store: Path | None, purpose: str = "certify
     from unswayed.cli.inputs import read_dataset, read_device, read_noise, read_positive, read_targets
     from unswayed.cli.plan import Plan
 
-    noise = read_noise(words["beta"], words["p_add"], words["p_delete"], words["keep"])
+    noise = read_noise(words["beta"], words["p_add"], words["p_delete"], words["keep"], words["hide"])
     device = read_device(words["device"])
     data, parts = read_dataset(
         words["dataset"], words["edges"], words["features"], words["labels"], words["seed"]
@@ -140,6 +145,8 @@ def make_plan(words: dict[str, Any], store: Path | None, purpose: str = "certify
         alpha=words["alpha"],
         bounds=_bounds(str(words["bounds"]), words["until_size"], words["budget"]),
         family=words["family"],
+        links=words["links"],
+        rivals=str(words["rivals"]),
         seed=words["seed"],
         store=store,
         device=device,
@@ -183,7 +190,7 @@ def command_of(words: dict[str, Any], plan: "Plan", command: str = "certify", *m
     """The command that does this run again, without what is at its default or does not change the result."""
     shown = {name: value for name, value in words.items() if name not in WITHOUT_EFFECT}
     shown["model"] = plan.model
-    if shown["beta"] is None and shown["p_add"] is None and shown["keep"] is None:
+    if all(shown[name] is None for name in ("beta", "p_add", "keep", "hide")):
         shown["beta"] = 0.7
     always = ("model", "samples", "alpha", "seed")  # defaults may change between versions
     pairs = [(name, value) for name, value in shown.items() if name in always or value != ASKED[name]]

@@ -163,7 +163,7 @@ def _floats(words: str, flag: str) -> list[float]:
 
 def _noise_words(noise: "Noise") -> dict[str, Any]:
     given = noise.options()
-    none = {"beta": None, "p_add": None, "p_delete": None, "keep": None}
+    none = {"beta": None, "p_add": None, "p_delete": None, "keep": None, "hide": None}
     if "seats" in given:
         return {**none, "keep": f"{given['kept']}/{given['seats']}"}
     return {**none, **{name: round(value, 9) for name, value in given.items()}}
@@ -182,7 +182,7 @@ def _sweep(
     plan = make_plan({**words, **_noise_words(noises[0])}, None, purpose="select")
     chosen = plan.targets
     plan = replace(plan, targets=Targets(chosen.ids[:count], chosen.names[:count], chosen.truth[:count]))
-    threat = read_threat(plan.dataset, plan.targets, plan.threat)
+    threat = read_threat(plan.dataset, plan.targets, plan.threat, plan.links)
     found = make_floor(plan) if with_floor else None
     ahead = _look_ahead(plan, None if found is None else found[0])
     once = plan.recipe == "clean" or not plan.trains
@@ -241,20 +241,24 @@ def _print(
     table.add_column("noise")
     for size in sizes:
         table.add_column(f"k={size}", justify="right", style="bold" if size == want else "")
+    for sign in "+−":
+        table.add_column(f"{sign}{min(want, top)}", justify="right")
     if split is not None:
         table.add_column(f"+{split[0]} −{split[1]}", justify="right", style="bold")
     table.add_column("ceiling", justify="right")
     table.add_column("")
     for spot, point in enumerate(points):
         mark = "← recommended" if spot == best else "on the frontier" if spot in keep else ""
-        cells = [f"{share:.2f}" for share in (*map(point.at, sizes), point.split) if share is not None]
+        alone = (point.at(min(want, top), change) for change in ("adds", "deletes"))
+        shares = (*map(point.at, sizes), *alone, point.split)
+        cells = [f"{share:.2f}" for share in shares if share is not None]
         table.add_row(
             str(point), *cells, str(point.ceiling), Text(mark), style="green" if spot == best else ""
         )
     if floor is not None:
         table.add_row(
             "floor",
-            *[f"{floor:.2f}"] * (len(sizes) + (split is not None)),
+            *[f"{floor:.2f}"] * (len(sizes) + 2 + (split is not None)),
             "",
             "structure-free",
             style="yellow",

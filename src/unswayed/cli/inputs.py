@@ -17,7 +17,8 @@ from unswayed.datasets.catalog import entry
 from unswayed.datasets.sources import find
 from unswayed.errors import InputError, WorldError
 from unswayed.sampling.classifier import check_device
-from unswayed.sampling.threats import AllPairs, Row, Threat
+from unswayed.sampling.threats import AllPairs, Inject, Row, Threat
+from unswayed.theory.hide import Hide
 from unswayed.theory.keep import Keep
 from unswayed.theory.noise import AddDelete, Flip, Noise
 
@@ -83,13 +84,19 @@ def karate_club() -> Dataset:
 
 
 def read_noise(
-    beta: float | None, p_add: float | None, p_delete: float | None, keep: str | None = None
+    beta: float | None,
+    p_add: float | None,
+    p_delete: float | None,
+    keep: str | None = None,
+    hide: str | None = None,
 ) -> Noise:
     """Flip noise, asymmetric noise where its two probabilities are given, or kept seats as "5/50"."""
-    if keep is not None:
-        if beta is not None or p_add is not None or p_delete is not None:
-            raise InputError("Give --keep, or --beta, or --p-add with --p-delete, not several of them.")
-        return read_seats(keep)
+    if keep is not None or hide is not None:
+        if (beta, p_add, p_delete) != (None, None, None) or (keep is not None and hide is not None):
+            raise InputError(
+                "Give --keep, or --hide, or --beta, or --p-add with --p-delete, not several of them."
+            )
+        return read_hidden(hide) if keep is None else read_seats(keep)  # type: ignore[arg-type]
     if p_add is None and p_delete is None:
         return _said(Flip(beta=0.7 if beta is None else beta))
     if beta is not None:
@@ -115,6 +122,17 @@ def read_seats(words: str) -> Keep:
     if not (slash and kept.strip().isdecimal() and seats.strip().isdecimal()):
         raise InputError(f"Kept seats are written as 5/50 (kept of all seats), not {words!r}.")
     return Keep(int(kept), int(seats))
+
+
+def read_hidden(words: str) -> Hide:
+    """How probably nodes are hidden and edges lost, as "0.9/0.5"."""
+    try:
+        nodes, edges = map(float, words.split("/"))
+    except ValueError as error:
+        raise InputError(
+            f"What is hidden is written as 0.9/0.5 (nodes, then edges), not {words!r}."
+        ) from error
+    return Hide(nodes=nodes, edges=edges)
 
 
 def read_device(device: str) -> str:
@@ -189,14 +207,18 @@ def read_positive(word: str | None, dataset: Dataset, targets: Targets) -> int |
     return names.index(word)
 
 
-def read_threat(dataset: Dataset, targets: Targets, kind: str | None) -> Threat:
+def read_threat(dataset: Dataset, targets: Targets, kind: str | None, links: int | None = None) -> Threat:
     """The threat: by default a node's own row, or every pair of a graph."""
+    if links is not None and kind != "inject":
+        raise InputError("--links is how many links a fake node may have; it goes with --threat inject.")
     if dataset.task == "graph":
-        if kind == "row":
+        if kind in ("row", "inject"):
             raise InputError(
-                f"{dataset.name} classifies whole graphs, which have no row; use --threat all-pairs."
+                f"{dataset.name} classifies whole graphs, not nodes of one; use --threat all-pairs."
             )
         return AllPairs([dataset.graphs[int(place)] for place in targets.ids])
+    if kind == "inject":
+        return Inject(dataset.graph, targets.ids, links)
     return AllPairs(dataset.graph, targets.ids) if kind == "all-pairs" else Row(dataset.graph, targets.ids)
 
 

@@ -29,6 +29,7 @@ class ThreatKind(StrEnum):
 
     ROW = "row"
     ALL_PAIRS = "all-pairs"
+    INJECT = "inject"
 
 
 class BoundsKind(StrEnum):
@@ -38,6 +39,13 @@ class BoundsKind(StrEnum):
     PAPER = "paper"
     TIGHT = "tight"
     ANYTIME = "anytime"
+
+
+class RivalsKind(StrEnum):
+    """What a label must be more probable than."""
+
+    ALL = "all"
+    LABELS = "labels"
 
 
 class EngineKind(StrEnum):
@@ -105,7 +113,7 @@ Nodes = Annotated[
 Threat = Annotated[
     ThreatKind | None,
     typer.Option(
-        help="row: the attacker rewires the target's own links. all-pairs: any edge of the graph. \\[default: row for nodes, all-pairs for graphs]",
+        help="row: the attacker rewires the target's own links. all-pairs: any edge of the graph. inject: fake nodes with any features (with --hide). \\[default: row for nodes, all-pairs for graphs]",
         rich_help_panel=DATA,
         show_default=False,
     ),
@@ -165,6 +173,31 @@ Keep = Annotated[
     typer.Option(
         "--keep",
         help="Noise that only hides: so many of a node's seats are kept, as 5/50 (rows only).",
+        rich_help_panel=NOISE,
+    ),
+]
+Hide = Annotated[
+    str | None,
+    typer.Option(
+        "--hide",
+        help="Noise against fake nodes: nodes hidden and edges lost with these probabilities, as 0.9/0.5 (--threat inject).",
+        rich_help_panel=NOISE,
+    ),
+]
+Links = Annotated[
+    int | None,
+    typer.Option(
+        "--links",
+        help="The most links that a fake node may have (--threat inject). \\[default: any number]",
+        show_default=False,
+        rich_help_panel=DATA,
+    ),
+]
+Rivals = Annotated[
+    RivalsKind,
+    typer.Option(
+        "--rivals",
+        help="all: the label must beat “no answer” too; labels: it must beat the other labels.",
         rich_help_panel=NOISE,
     ),
 ]

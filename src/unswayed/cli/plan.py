@@ -54,6 +54,8 @@ class Plan:
     until_size: int | None = None
     budget: float | None = None
     top: int | None = None
+    links: int | None = None
+    rivals: str = "all"
     threshold: float | None = None
     positive: int | None = None
 
@@ -83,6 +85,8 @@ class Plan:
             raise InputError(f"--top needs --bounds {' or '.join(TOP_BOUNDS)}, not {self.bounds}.")
         if self.until_size is not None:
             raise InputError("--until-size is about the label that comes first; use --budget with --top.")
+        if self.rivals != "all":
+            raise InputError("With --top, “no answer” may take one of the places; use --rivals all.")
 
     @property
     def until(self) -> Rule | None:
@@ -118,13 +122,14 @@ class Plan:
 
     def certify(self, votes: Votes) -> Certified:
         """What these votes prove, as this plan asks."""
-        return certify_as(votes, self.top, alpha=self.alpha, bounds=self.bounds, family=self.family)
+        level = {"alpha": self.alpha, "bounds": self.bounds, "family": self.family}
+        return certify_as(votes, self.top, self.rivals, **level)
 
     def ceiling(self, threat: Threat, change: str = "any") -> int:
         """The largest K that unanimous votes could prove, of any changes or of "adds" or "deletes" alone."""
         kinds = np.unique(np.stack([threat.entries, threat.ones]), axis=1)
         unanimous = [[self.samples] + [0] * (self.dataset.num_classes - 1)] * kinds.shape[1]
-        votes = Votes.from_counts(unanimous, self.noise, kinds[0], ones=kinds[1])
+        votes = Votes.from_counts(unanimous, threat.takes(self.noise), kinds[0], ones=kinds[1])
         alpha = self.alpha / len(threat) if self.family else self.alpha
         best = replace(self, alpha=alpha, family=False).certify(votes)
         return int(best.sizes(change).max())
@@ -132,7 +137,7 @@ class Plan:
 
 def make_threat(plan: Plan, want: int | None) -> Threat:
     """The threat; warns, before anything is sampled, where the wanted size is out of reach."""
-    threat = read_threat(plan.dataset, plan.targets, plan.threat)
+    threat = read_threat(plan.dataset, plan.targets, plan.threat, plan.links)
     reach = plan.ceiling(threat)
     if reach < 0:
         raise InputError(
@@ -195,6 +200,7 @@ def make_record(plan: Plan, command: str, floor: tuple[float, str] | None) -> Re
         bounds=plan.bounds,
         family=plan.family,
         top=plan.top,
+        rivals=plan.rivals,
         positive=plan.positive,
         names=plan.targets.names,
         truth=tuple(plan.targets.truth.tolist()),

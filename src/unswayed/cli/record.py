@@ -49,6 +49,7 @@ class Record:
     floor_name: str | None = None
     finished: bool = False
     top: int | None = None
+    rivals: str = "all"
     positive: int | None = None
     graph: Sketch | tuple[Sketch, ...] | None = field(default=None, compare=False)
 
@@ -56,7 +57,8 @@ class Record:
         """The certificates of these votes at the recorded confidence; certificates are what they are."""
         if isinstance(found, Certified):
             return found
-        return certify_as(found, self.top, alpha=self.alpha, bounds=self.bounds, family=self.family)
+        level = {"alpha": self.alpha, "bounds": self.bounds, "family": self.family}
+        return certify_as(found, self.top, self.rivals, **level)
 
     def summarise(self, certs: Certified) -> Summary:
         """The facts of a report; a label of −1 means unknown, and where all are unknown there is no truth."""
@@ -81,9 +83,9 @@ class Record:
         )
 
 
-def certify_as(votes: Votes, top: int | None, **level: Any) -> Certified:
+def certify_as(votes: Votes, top: int | None, rivals: str, **level: Any) -> Certified:
     """The usual certificates, or with `top` those of staying among the so many most probable."""
-    return certify(votes, **level) if top is None else certify_top(votes, top, **level)
+    return certify(votes, rivals=rivals, **level) if top is None else certify_top(votes, top, **level)
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,7 @@ def read_record(folder: str | os.PathLike[str]) -> Record | None:
             raise StoreError(f"{path} was written by another version; certify again into a new folder.")
         for name in ("top", "positive"):  # runs from before they could be asked for
             words.setdefault(name, None)
+        words.setdefault("rivals", "all")
         for name in ("names", "truth", "class_names"):
             words[name] = tuple(words[name]) if words[name] is not None else None
         if not _well_formed(words):
@@ -135,7 +138,7 @@ def read_record(folder: str | os.PathLike[str]) -> Record | None:
 KINDS = {
     "title": str, "command": str, "training": dict, "samples": int, "alpha": float, "bounds": str, "family": bool,
     "names": tuple, "truth": tuple, "class_names": tuple | None, "floor": float | None, "floor_name": str | None,
-    "finished": bool, "top": int | None, "positive": int | None,
+    "finished": bool, "top": int | None, "rivals": str, "positive": int | None,
 }  # fmt: skip
 
 

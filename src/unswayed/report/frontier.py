@@ -15,13 +15,15 @@ from unswayed.theory.noise import Noise
 class Point:
     """One noise of a sweep: its certified accuracy at every size up to the last that is not zero.
 
-    `split` is its certified accuracy against the wanted additions and deletions, where those are told apart.
+    `adds` and `deletes` are the same against additions alone, and deletions alone; `split` is its certified accuracy against the wanted additions and deletions, where those are told apart.
     """
 
     noise: Noise
     accuracy: tuple[float, ...]
     ceiling: int
     split: float | None = None
+    adds: tuple[float, ...] = ()
+    deletes: tuple[float, ...] = ()
 
     @classmethod
     def of(
@@ -33,28 +35,41 @@ class Point:
         split: tuple[int, int] | None = None,
     ) -> "Point":
         """The point of these certificates; `split` is the wanted (additions, deletions)."""
-        sizes = np.arange(min(int(certs.size.max(initial=0)), 1000) + 1)
         share = None
         if split is not None:
             share = float((certs.grid(*split)[:, -1, -1] & (certs.label == truth)).mean())
-        return cls(noise, tuple(certs.accuracy(truth, at=sizes).tolist()), ceiling, share)
+        every, adds, deletes = (_curve(certs, truth, change) for change in ("any", "adds", "deletes"))
+        return cls(noise, every, ceiling, share, adds, deletes)
 
     def wanted(self, size: int) -> float:
         """Certified accuracy against what is wanted: the split of additions and deletions, or this size."""
         return self.at(size) if self.split is None else self.split
 
-    def at(self, size: int) -> float:
-        """Certified accuracy at this size."""
-        return self.accuracy[size] if size < len(self.accuracy) else 0.0
+    def at(self, size: int, change: str = "any") -> float:
+        """Certified accuracy at this size, against changes of any kind or of one kind alone."""
+        curve = {"any": self.accuracy, "adds": self.adds, "deletes": self.deletes}[change]
+        return curve[size] if size < len(curve) else 0.0
 
     def __str__(self) -> str:
         return self.noise.brief
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
-        curve = {str(size): share for size, share in enumerate(self.accuracy)}
+        named = {"": self.accuracy, "_adds": self.adds, "_deletes": self.deletes}
+        curves = {f"certified_accuracy{name}": dict(enumerate_sizes(curve)) for name, curve in named.items()}
         wanted = {} if self.split is None else {"certified_accuracy_wanted": self.split}
-        return {**self.noise.to_dict(), "ceiling": self.ceiling, "certified_accuracy": curve, **wanted}
+        return {**self.noise.to_dict(), "ceiling": self.ceiling, **curves, **wanted}
+
+
+def enumerate_sizes(curve: Sequence[float]) -> list[tuple[str, float]]:
+    """Each size, as JSON names it, with its share."""
+    return [(str(size), share) for size, share in enumerate(curve)]
+
+
+def _curve(certs: Certified, truth: npt.NDArray[np.int64], change: str) -> tuple[float, ...]:
+    """Certified accuracy from size 0 to the largest proven one, or 1,000."""
+    sizes = np.arange(min(int(certs.sizes(change).max(initial=0)), 1000) + 1)
+    return tuple(certs.accuracy(truth, at=sizes, change=change).tolist())
 
 
 def frontier(points: Sequence[Point], want: int) -> set[int]:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from unswayed.certificates.about import withstood
-from unswayed.report.summary import Summary
+from unswayed.report.summary import Summary, median
 
 
 def plural(number: int, noun: str) -> str:
@@ -62,7 +62,17 @@ def headline(summary: Summary) -> str:
 
 def verdict(summary: Summary) -> str:
     """What a headline leaves out: wrong answers, silence, a model that says the same to all, and the floor."""
-    return " ".join(part for part in (_others(summary), _monotony(summary), _floor(summary)) if part)
+    parts = (_others(summary), sides(summary), _monotony(summary), _floor(summary))
+    return " ".join(part for part in parts if part)
+
+
+def sides(summary: Summary) -> str:
+    """How many additions alone, and deletions alone, half of the good answers withstand; empty where it says nothing more."""
+    if not summary.apart or not summary.right.any():
+        return ""
+    adds, deletes = (median(of[summary.right]) for of in (summary.adds, summary.deletes))
+    who = "right answers" if summary.truth is not None else "answers"
+    return f"Half of the {who} withstand {plural(adds, 'addition')} alone, half {plural(deletes, 'deletion')} alone."
 
 
 def _others(summary: Summary) -> str:

@@ -160,7 +160,8 @@ class Threat:
         """JSON-ready: kind, sizes, content hashes and words; but for the words, equal ones mean the same question."""
         targets = update_digest("targets", torch.from_numpy(self.targets))
         said = {"words": {**self.words.to_dict(), **self._named()}}
-        return {"kind": self.kind, "number": len(self), "targets": targets, **self.digests(), **said}
+        new = {"newcomers": True} if self.newcomers else {}
+        return {"kind": self.kind, "number": len(self), "targets": targets, **new, **self.digests(), **said}
 
 
 def update_digest(name: str, value: Tensor) -> str:
