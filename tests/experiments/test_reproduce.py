@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from unswayed.datasets import Dataset, Split
 from unswayed.errors import InputError
 from unswayed.experiments import runs
-from unswayed.experiments.page import page
+from unswayed.experiments.page import write_page
 from unswayed.experiments.reproduce import chosen, prepare, publish
 from unswayed.experiments.rows import read_rows, rows_of
 from unswayed.experiments.runs import Run
@@ -97,7 +97,7 @@ def test_publishing_writes_rows_and_curves_and_leaves_out_what_is_not_complete(t
     assert len(read_rows(out / "figure1-faithful.json")) == len(BETAS)
     assert any("cora-gcn-mean-clean-transductive-1 has no votes for β = 0.5, 0.6" in words for words in said)
     assert not (stored / "cora-gcn-mean-clean-transductive-1").exists()
-    text = page(out).replace("\u00a0", " ")
+    text = write_page(out).read_text().replace("\u00a0", " ")
     assert "| cora | gcn-mean | clean | transductive | 1 | 0.500 |" in text  # one split has no spread
     assert "| -0.100 |" in text  # the gain over the floor, negative and said so
     assert "0.55 / 0.50 / 0.49" in text

@@ -10,6 +10,7 @@ import numpy as np
 from unswayed.errors import InputError
 from unswayed.experiments.beyond import LEVELS, Result
 from unswayed.experiments.beyond_rows import AT, KINDS, chosen_rows, rows_of
+from unswayed.experiments.filling import fill
 from unswayed.experiments.rows import write_rows
 from unswayed.experiments.spread import plus_minus
 
@@ -33,20 +34,9 @@ def publish(results: Sequence[Result], out: Path) -> list[Path]:
 
 def write_page(page: Path, rows: Sequence[Row]) -> Path:
     """Fill the tables, and those that benchmarks left beside them, into the page."""
-    fill(page, "whole-graph", tables(rows))
-    for name in BESIDE:
-        if (kept := page.parent / "benchmarks" / f"{name}.json").exists():
-            fill(page, name, json.loads(kept.read_text())["table"])
-    return page
-
-
-def fill(page: Path, name: str, text: str) -> None:
-    """Put the text between the marks `<!-- name -->` and `<!-- end name -->` of a page, if it has them."""
-    begin, end = f"<!-- {name} -->", f"<!-- end {name} -->"
-    whole = page.read_text() if page.exists() else f"{begin}\n{end}\n"
-    if begin in whole and end in whole:
-        before, rest = whole.split(begin)
-        page.write_text(f"{before}{begin}\n\n{text}\n{end}{rest.split(end)[1]}")
+    kept = {name: page.parent / "benchmarks" / f"{name}.json" for name in BESIDE}
+    beside = {name: json.loads(path.read_text())["table"] for name, path in kept.items() if path.exists()}
+    return fill(page, {"whole-graph": tables(rows), **beside})
 
 
 def level_of(row: Row) -> str:

@@ -1,17 +1,18 @@
-"""The results page, written from the rows alone: no result in it was typed by hand but the published ones.
+"""The tables and figures of the results page, from the rows alone: none was typed by hand but the published ones.
 
 python -m unswayed.experiments.page docs/results
 """
 
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from unswayed.experiments.figures import draw_gains
+from unswayed.experiments.filling import fill
 from unswayed.experiments.rows import read_rows
 from unswayed.experiments.settings import ALPHA, BETA, EXPERIMENTS, RECIPES, SAMPLES
 from unswayed.experiments.spread import plus_minus
@@ -29,69 +30,6 @@ TITLES = {
     "figure4": "Figure 4: confidence varied",
     "figure5": "Figure 5: number of samples varied",
 }
-INTRODUCTION = """\
----
-hide-toc: true
----
-
-# Results
-
-Certified accuracy at K is the share of test targets whose certified label is right and whose certified size is at least
-K. An abstention counts as wrong. Every figure is a mean over random splits (20 training labels a class and 100 test
-nodes; a tenth of the graphs), with the sample standard deviation over splits behind ±.
-
-*Transductive*: every node may be used in training, without its label. *Inductive*: the test nodes, their features and
-their edges are absent from all training, the teacher's included. The *floor* is the best structure-free model of the
-same protocol and split, chosen on development targets: no edge can change its answer, so it is certified at every K for
-free. The *gain* is what a certificate adds to it. *Edgeless* is the accuracy of the same weights asked without any edge:
-where it equals the certified accuracy, the model ignores its edges.
-"""
-CHOICES = """\
-## What was chosen, and on what
-
-Hyper-parameters were chosen on validation nodes and development graphs: [what was tried](choices.md). In the best recipe
-the weights are trained once, under β = 0.7, and asked at every β. A curve is the mean of the seeds that were run to the end
-at its β; the rows name them.
-
-```{toctree}
-:hidden:
-
-paying
-choices
-beyond
-speed
-mutation
-```
-"""
-SOURCES = """\
-## Where these numbers come from
-
-Times of processes that shared a machine are added up; what one process needs for everything is on the page about
-[speed](speed.md).
-"""
-WALL = """\
-## What the graph can still say
-
-If K is at least the degree of a node, erasing its whole row is one of the attacks covered. So the certified label of that
-node is what the smoothed classifier says of a node without edges, and certified accuracy at K cannot exceed the
-accuracy without edges on nodes of degree up to K plus the share of nodes of larger degree. The last columns give that
-share for the test nodes: it is all the room a certificate has above a structure-free model.
-
-Graphs have no such wall, but the noise hides their structure, too. In a molecule of 18 atoms all 153 pairs are noisy: the
-number of noisy edges has a standard deviation of 5.7, and one bond more moves its mean by 0.4. What withstands the noise is
-mostly how many atoms of each kind there are, so certified accuracy follows the floor of the same split.
-
-A size never exceeds the number of pairs, so a graph of few nodes counts as lost at every larger K, even where its label
-withstands any change whatever. That is why curves on PROTEINS and IMDB-MULTI step down at β = 0.5, where all others are
-flat: 3% of the PROTEINS have fewer than 15 pairs, 9% fewer than 30, and 36% of IMDB-MULTI. The floor is not charged for
-this, so the gain on PROTEINS at 10 and 15 is understated by up to 0.01 and 0.03.
-"""
-GAINS = """\
-![Certified accuracy less the structure-free floor](gains.png)
-
-The same at every perturbation size, also as [SVG](gains.svg): above the dotted line a certificate says more than the best
-model we found that never looks at an edge.
-"""
 
 
 def headline(rows: Sequence[Row]) -> dict[tuple[str, ...], list[Row]]:
@@ -148,34 +86,40 @@ def provenance(rows: Sequence[Row]) -> Iterator[str]:
         yield f"| `{command}` | {' | '.join([*where, *times])} |"
 
 
-def page(folder: Path) -> str:
-    """The whole page from every rows file in `folder`, where the plot of the gains is written too."""
-    shown: list[str] = [INTRODUCTION]
-    every: list[Row] = []
-    figures: list[str] = []
-    for experiment in EXPERIMENTS[1:]:
-        for recipe in RECIPES:
-            path = folder / f"{experiment}-{recipe}.json"
-            if path.exists():
-                every += read_rows(path)
-                figures += [f"## {TITLES[experiment]} ({recipe} recipe)", ""]
-                figures += [f"![{TITLES[experiment]}, {recipe} recipe]({path.stem}.png)", ""]
-                figures += [f"Rows: [{path.name}]({path.name}), curves also as [SVG]({path.stem}.svg).", ""]
-    unique = {tuple(row[name] for name in (*GROUP, "seed", "beta", "alpha", "samples")): row for row in every}
-    groups = headline(list(unique.values()))
-    draw_gains(groups, folder / "gains")
+def figures(paths: Sequence[tuple[str, str, Path]]) -> Iterator[str]:
+    """A heading, the picture and the rows of each (experiment, recipe, rows file)."""
+    for experiment, recipe, path in paths:
+        yield from (f"## {TITLES[experiment]} ({recipe} recipe)", "")
+        yield from (f"![{TITLES[experiment]}, {recipe} recipe]({path.stem}.png)", "")
+        yield from (f"Rows: [{path.name}]({path.name}), curves also as [SVG]({path.stem}.svg).", "")
+
+
+def parts(found: Sequence[tuple[str, str, Path]], groups: dict[tuple[str, ...], list[Row]]) -> dict[str, str]:
+    """Every table of the page, and its figures, by name."""
     setting = f"β = {BETA}, α = {ALPHA}, d = {SAMPLES[-1]:,}, bounds `strict`"
-    shown += [f"## The published setting: {setting}", "", *table(groups), "", WALL, *gains(groups), "", GAINS]
-    shown += [
-        *figures,
-        CHOICES,
-        SOURCES,
-        *provenance(list(unique.values())),
-        "",
-    ]
-    return "\n".join(shown)
+    shown: dict[str, Iterable[str]] = {
+        "published": [f"## The published setting: {setting}", "", *table(groups)],
+        "gains": gains(groups),
+        "figures": figures(found),
+        "sources": provenance(list(distinct(found).values())),
+    }
+    return {name: "\n".join(lines) + "\n" for name, lines in shown.items()}
+
+
+def distinct(found: Sequence[tuple[str, str, Path]]) -> dict[tuple[Any, ...], Row]:
+    """The rows of all these files, each once, though several figures show it."""
+    names = (*GROUP, "seed", "beta", "alpha", "samples")
+    return {tuple(row[name] for name in names): row for *_, path in found for row in read_rows(path)}
+
+
+def write_page(folder: Path) -> Path:
+    """Fill index.md from every rows file in `folder`, where the plot of the gains is written too."""
+    asked = [(e, recipe, folder / f"{e}-{recipe}.json") for e in EXPERIMENTS[1:] for recipe in RECIPES]
+    found = [(experiment, recipe, path) for experiment, recipe, path in asked if path.exists()]
+    groups = headline(list(distinct(found).values()))
+    draw_gains(groups, folder / "gains")
+    return fill(folder / "index.md", parts(found, groups))
 
 
 if __name__ == "__main__":
-    target = Path(sys.argv[1])
-    (target / "index.md").write_text(page(target))
+    write_page(Path(sys.argv[1]))

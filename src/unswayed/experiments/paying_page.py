@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from unswayed.errors import InputError
-from unswayed.experiments.beyond_page import fill
+from unswayed.experiments.filling import fill
 from unswayed.experiments.paying import FLAGGED, GRAPHS, METHODS, Result
 from unswayed.experiments.paying_figure import draw
 from unswayed.experiments.paying_rows import AT, BUDGETS, FAMILIES, Group, gains, grouped, rows_of
@@ -25,10 +25,6 @@ GAINS_AT = (1, 2, 5, 10)
 GRAPHS_AT = (0, 1, 2, 5)
 FLAGS_AT = (0, 1, 5, 10)
 FLOORS = ("majority", "labels", "distilled inductive", "distilled transductive")
-BLANK = "\n".join(
-    f"<!-- {name} -->\n<!-- end {name} -->"
-    for name in ("glance", "floors", *BUDGETS, "noises", "graphs", "flags", "sources")
-)
 
 
 def publish(results: Sequence[Result], out: Path) -> list[Path]:
@@ -40,16 +36,7 @@ def publish(results: Sequence[Result], out: Path) -> list[Path]:
         )
     out.mkdir(parents=True, exist_ok=True)
     write_rows(out / "paying.json", rows)
-    return [out / "paying.json", write_page(out / "paying.md", rows), *draw(rows, out / "paying")]
-
-
-def write_page(page: Path, rows: Sequence[Row]) -> Path:
-    """Fill the tables into the page between their marks."""
-    if not page.exists():
-        page.write_text(f"# Where certificates pay\n\n{BLANK}\n")
-    for name, text in tables(rows).items():
-        fill(page, name, text)
-    return page
+    return [out / "paying.json", fill(out / "paying.md", tables(rows)), *draw(rows, out / "paying")]
 
 
 def tables(rows: Sequence[Row]) -> dict[str, str]:
