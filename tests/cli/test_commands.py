@@ -217,7 +217,7 @@ def test_report_of_a_store_needs_neither_model_nor_data(call, own, here):
     assert code == 0
     page = (here / "r.html").read_text()
     assert "r.html" in out
-    assert "mine.py:build on own" in page
+    assert "mine.py:build on E" in page
     assert '"near":{"' in page
 
 
@@ -503,7 +503,7 @@ def test_a_factory_is_trained_under_noise_and_kept(call, call_json, own, here):
     words = [*own, "--recipe", "noise", "--store", "run"]
     code, _, err = call("certify", *words)
     assert code == 0
-    assert "Training mine.py:build on own (noise, transductive)" in " ".join(err.split())
+    assert "Training mine.py:build on E (noise, transductive)" in " ".join(err.split())
     assert "as its factory makes it" not in err
     assert (here / "run" / "weights.safetensors").exists()
     code, _, err = call("certify", *words)  # goes on with the weights that were kept

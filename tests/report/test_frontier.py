@@ -18,8 +18,8 @@ def test_ties_go_to_accuracy_without_attack():
     assert recommend([point(0.6, 0.5, 0.5), point(0.7, 0.7, 0.5)], 1) == 1
 
 
-def test_where_nobody_reaches_it_the_widest_curve_wins():
-    assert recommend([C, B, A], 7) == 2
+def test_where_nobody_reaches_it_nobody_is_recommended():
+    assert recommend([C, B, A], 7) is None
 
 
 def test_only_the_undominated_are_on_the_frontier():

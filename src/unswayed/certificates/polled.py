@@ -161,6 +161,10 @@ class Polled(Certified):
         if self.spent >= 1:
             return f"No certificate has any confidence: {self.caveat}."
         level = confidence_in_words(self.spent)
+        if len(self) == 1:
+            return (
+                f"The certificate holds with confidence {level}{f' ({self.caveat})' if self.caveat else ''}."
+            )
         if self.family:
             return f"With confidence {level}, all {len(self):,} certificates hold at once."
         weaker = f" ({self.caveat})" if self.caveat else ""

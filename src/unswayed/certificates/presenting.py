@@ -15,12 +15,21 @@ if TYPE_CHECKING:
 ROWS = 20  # targets that a notebook shows
 
 
+def plural(number: int, noun: str) -> str:
+    """A number and its noun.
+
+    >>> plural(1, "node"), plural(3, "node")
+    ('1 node', '3 nodes')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def line(certs: "Certified") -> str:
     """How many targets, how many of them certified, the median size and the confidence."""
     sure = ~certs.abstained
     median = f", median size {int(np.median(certs.size[sure]))}" if sure.any() else ""
     level = "" if certs.confidence is None else f", confidence {confidence_in_words(1 - certs.confidence)}"
-    return f"{type(certs).__name__}({len(certs)} {certs.unit}s, {int(sure.sum())} certified{median}{level})"
+    return f"{type(certs).__name__}({plural(len(certs), certs.unit)}, {int(sure.sum())} certified{median}{level})"
 
 
 def statement(certs: "Certified", position: int) -> str:
@@ -50,8 +59,12 @@ def _sentences(*parts: str) -> str:
 def overall(certs: "Certified") -> str:
     """How many of all certificates may be wrong."""
     total, wrong = len(certs), certs.doubtful
+    if certs.confidence is None and total == 1:
+        return "The certificate is a proof: no chance is involved."
     if certs.confidence is None:
         return f"All {total:,} certificates are proofs: no chance is involved, and all of them hold at once."
+    if total == 1:
+        return f"{certs.assurance()}."
     each = f"{certs.assurance()}; with 95% confidence"
     if wrong == 0:
         return f"{each} all {total:,} of them hold at once."

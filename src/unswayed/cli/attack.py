@@ -136,6 +136,7 @@ def attack_words(words: dict[str, Any], store: Path | None, **settings: Any) -> 
     """Certify what the words ask for, then attack it."""
     from unswayed.attack import attack as attack_all
     from unswayed.certificates import certify
+    from unswayed.certificates.presenting import plural
     from unswayed.cli.making import make_model
     from unswayed.cli.plan import make_record, make_threat, run_plan
 
@@ -143,10 +144,10 @@ def attack_words(words: dict[str, Any], store: Path | None, **settings: Any) -> 
     target = make_threat(plan, None)
     net = make_model(plan)
     record = make_record(plan, _command(words, plan, settings), None)
-    note(f"Polling {len(target)} targets, {plan.samples:,} samples each …")
+    note(f"Polling {plural(len(target), 'target')}, {plan.samples:,} samples each …")
     votes = run_plan(plan, target, net, record)
     certs = certify(votes, alpha=plan.alpha, bounds=plan.bounds, family=plan.family)
-    note(f"Attacking {int((~certs.abstained).sum())} certified targets …")
+    note(f"Attacking {plural(int((~certs.abstained).sum()), 'certified target')} …")
     return attack_all(net, target, certs, progress=_progress(len(target)), **settings), record
 
 

@@ -107,6 +107,7 @@ def certify_words(
     words: dict[str, Any], *, want: int | None, store: Path | None
 ) -> "tuple[Certified, Record]":
     """Certify what these command-line words ask for."""
+    from unswayed.certificates.presenting import plural
     from unswayed.cli.making import make_floor, make_model
     from unswayed.cli.plan import make_record, make_threat, run_plan
 
@@ -115,7 +116,7 @@ def certify_words(
     model = make_model(plan)
     record = make_record(plan, command_of(words, plan), make_floor(plan) if words["floor"] else None)
     most = "" if plan.until is None else "at most "
-    note(f"Polling {len(threat)} targets, {most}{plan.samples:,} samples each …")
+    note(f"Polling {plural(len(threat), 'target')}, {most}{plan.samples:,} samples each …")
     votes = run_plan(plan, threat, model, record)
     return record.certify(votes), record
 

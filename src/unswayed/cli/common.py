@@ -55,12 +55,29 @@ def beside(path: Path | None) -> Path | None:
 @contextmanager
 def working(what: str) -> Iterator[Callable[[int, int, str], None]]:
     """A line on stderr that moves while something slow runs; silent unless stderr is a terminal."""
+    DOING.append(what)  # stays there if it is interrupted
     place = Console(stderr=True, highlight=False)
     if not place.is_terminal:
         yield lambda step, steps, message: None
-        return
-    with place.status(Text(what)) as line:
-        yield lambda step, steps, message: line.update(Text(f"{what}: {step} of {steps} {message}"))
+    else:
+        with place.status(Text(what)) as line:
+            yield lambda step, steps, message: line.update(Text(f"{what}: {step} of {steps} {message}"))
+    DOING.pop()
+
+
+DOING: list[str] = []  # what is under way and leaves nothing behind when it is interrupted
+
+
+def interrupted() -> str:
+    """What is kept of a run that was interrupted, and what is not."""
+    kept = (
+        "Whatever was stored with --store is kept: the same command with the same --store goes on from there."
+    )
+    if DOING:
+        return (
+            f"Stopped during {DOING[-1]}, of which nothing is kept: the same command begins it anew. {kept}"
+        )
+    return f"Stopped. {kept}"
 
 
 def emit(document: Mapping[str, Any]) -> None:

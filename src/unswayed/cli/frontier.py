@@ -8,7 +8,7 @@ from rich.text import Text
 
 from unswayed.cli import options as opt
 from unswayed.cli.certify import command_of, make_plan, words_of
-from unswayed.cli.common import console, emit, note
+from unswayed.cli.common import console, emit, note, warn
 
 if TYPE_CHECKING:
     from unswayed.ballots.prospects import Prospect
@@ -104,8 +104,13 @@ def frontier(
         noises += other_noises()
     split = (want_adds, want_deletes) if want_adds or want_deletes else None
     points, height, plan, ahead = _sweep(words, noises, count, floor, split)
+    _warn_of_few(points, want_size, split, samples)
     best = recommend(points, want_size)
-    command = command_of({**words, "nodes": "test", **_noise_words(points[best].noise)}, plan)
+    command = (
+        None
+        if best is None
+        else command_of({**words, "nodes": "test", **_noise_words(points[best].noise)}, plan)
+    )
     if as_json:
         rows = [{**point.to_dict(), "recommended": place == best} for place, point in enumerate(points)]
         goal = (
@@ -115,6 +120,15 @@ def frontier(
         emit({**goal, "prospect": expected, "floor": height, "rows": rows, "command": command})
     else:
         _print(points, best, want_size, split, height, command)
+
+
+def _warn_of_few(points: "list[Point]", want: int, split: tuple[int, int] | None, samples: int) -> None:
+    """Say where not even unanimous votes could have proven what is wanted."""
+    if split is None and max(point.ceiling for point in points) < want:
+        warn(
+            f"{samples:,} samples are too few: even unanimous votes prove no more than "
+            f"K = {max(point.ceiling for point in points)} under any of these noises; give more --samples, or more noise."
+        )
 
 
 OTHERS = [(0.0, 0.5), (0.0, 0.7), (0.0, 0.9), (0.001, 0.4), (0.001, 0.7), (0.01, 0.6)]
@@ -174,6 +188,7 @@ def _sweep(
 ) -> "tuple[list[Point], float | None, Plan, Prospect | None]":
     from dataclasses import replace
 
+    from unswayed.certificates.presenting import plural
     from unswayed.cli.inputs import Targets, read_threat
     from unswayed.cli.making import make_floor, make_model
     from unswayed.cli.plan import run_plan
@@ -190,10 +205,10 @@ def _sweep(
     points = []
     for noise in noises:
         if noise.threats and threat.kind not in noise.threats:
-            note(f"{noise} is not for this threat and is left out.")
+            note(f"{noise.brief} is not for this threat and is left out.")
             continue
         setting = replace(plan, noise=noise)
-        note(f"Trying {noise} on {len(threat)} validation targets …")
+        note(f"Trying {noise.brief} on {plural(len(threat), 'validation target')} …")
         votes = run_plan(setting, threat, model if once else make_model(setting), None)
         certs = setting.certify(votes)
         points.append(Point.of(noise, certs, plan.targets.truth.numpy(), setting.ceiling(threat), split))
@@ -218,18 +233,19 @@ def _look_ahead(plan: "Plan", floor: float | None) -> "Prospect | None":
 
 def _print(
     points: "list[Point]",
-    best: int,
+    best: int | None,
     want: int,
     split: tuple[int, int] | None,
     floor: float | None,
-    command: str,
+    command: str | None,
 ) -> None:
     from unswayed.report.frontier import frontier as undominated
     from unswayed.report.summary import nice_sizes
 
     place, keep = console(), undominated(points, want)
     top = max(len(point.accuracy) - 1 for point in points)
-    sizes = sorted({*nice_sizes(top, 8), min(want, top)})
+    room = 47 - max(len(str(point)) for point in points) - 8 * (split is not None)  # of eighty columns
+    sizes = sorted({*nice_sizes(top, max(2, min(6, room // 6))), min(want, top)})
     table = Table(
         box=None,
         pad_edge=False,
@@ -248,7 +264,7 @@ def _print(
     table.add_column("ceiling", justify="right")
     table.add_column("")
     for spot, point in enumerate(points):
-        mark = "← recommended" if spot == best else "on the frontier" if spot in keep else ""
+        mark = "← take" if spot == best else "*" if spot in keep else ""
         alone = (point.at(min(want, top), change) for change in ("adds", "deletes"))
         shares = (*map(point.at, sizes), *alone, point.split)
         cells = [f"{share:.2f}" for share in shares if share is not None]
@@ -260,20 +276,25 @@ def _print(
             "floor",
             *[f"{floor:.2f}"] * (len(sizes) + 2 + (split is not None)),
             "",
-            "structure-free",
+            "",
             style="yellow",
         )
     place.print()
     place.print(table)
+    place.print(Text("* beaten by no other both without attack and at the wanted size", style="dim"))
     place.print()
     goal = f"K = {want}" if split is None else f"{split[0]} additions and {split[1]} deletions"
+    if best is None or command is None:
+        place.print(
+            f"No setting proves {goal} for a single target, so none is recommended; more samples, more noise or a model trained under "
+            "noise may."
+        )
+        return
     place.print(Text(_advice(points[best], points[best].wanted(want), goal, floor)))
     place.print(Text(command, style="bold"), soft_wrap=True)
 
 
 def _advice(best: "Point", share: float, goal: str, floor: float | None) -> str:
-    if share == 0:
-        return f"No setting proves {goal} for a single target; more samples, more noise or a model trained under noise may. The widest:"
     text = f"For {goal}, {best} proves {share:.0%} of the validation targets right"
     if floor is not None and share <= floor:
         return f"{text}, which a structure-free model ({floor:.0%}) beats without any proof. To certify test targets with it:"

@@ -3,7 +3,7 @@
 import importlib.util
 import inspect
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,7 @@ def read_dataset(
             else "Say what to certify: --dataset cora, or --edges, --features and --labels."
         )
     dataset, own = read_csv(edges, features, labels)
+    dataset = replace(dataset, name=edges.stem)
     return dataset, own if own is not None else _own_split(dataset, seed)
 
 

@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from unswayed._version import __version__
-from unswayed.cli.common import as_words
+from unswayed.cli.common import DOING, as_words, interrupted
 from unswayed.errors import DoubtfulSetting, InputError, WorldError
 
 # command → what it does; the module is unswayed.cli.<command>
@@ -103,6 +103,7 @@ def unswayed(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code; nothing escapes but `SystemExit` from shell completion."""
+    DOING.clear()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", DoubtfulSetting)
@@ -115,17 +116,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         _say(sentence)
         return code
     if code == 130:  # newer typer turns an interrupt into this code
-        _say(INTERRUPTED)
+        _say(interrupted())
     return code if isinstance(code, int) else 0
-
-
-INTERRUPTED = "Stopped. Whatever was stored with --store is kept: the same command with the same --store goes on from there."
 
 
 def _verdict(error: BaseException) -> tuple[int, str]:
     """The exit code of a failure and the sentence that explains it."""
     if isinstance(error, KeyboardInterrupt | typer.Abort):
-        return 130, INTERRUPTED
+        return 130, interrupted()
     if isinstance(error, InputError):
         return 2, str(error)
     if hasattr(error, "format_message"):  # the option parser's errors, wherever typer keeps their classes

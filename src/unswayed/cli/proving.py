@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from unswayed.certificates import Certified
+from unswayed.certificates.presenting import plural
 from unswayed.cli.common import command_line, note, working
 from unswayed.cli.inputs import (
     Targets,
@@ -110,7 +111,7 @@ def prove_words(words: dict[str, Any]) -> tuple[Certified, Record]:
     model = make_model(plan)
     floor = make_floor(plan) if words["floor"] else None
     threat = read_threat(plan.dataset, plan.targets, plan.threat or ("all-pairs" if plan.hashed else None))
-    note(f"Proving {len(threat)} targets …")
+    note(f"Proving {plural(len(threat), 'target')} …")
     with working("proving"), redirect_stdout(sys.stderr):
         certs = prove(model, threat)
     certs = certs.named(

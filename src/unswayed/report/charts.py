@@ -5,8 +5,9 @@ from html import escape
 import numpy as np
 import numpy.typing as npt
 
+from unswayed.certificates.presenting import plural
 from unswayed.report.summary import Summary, round_step
-from unswayed.report.words import percent, plural
+from unswayed.report.words import percent
 
 WIDTH, HEIGHT = 440, 270
 LEFT, RIGHT, TOP, BOTTOM = 50, 14, 16, 46

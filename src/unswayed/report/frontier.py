@@ -82,11 +82,11 @@ def frontier(points: Sequence[Point], want: int) -> set[int]:
     return {place for place, point in enumerate(points) if not any(beaten(point, other) for other in points)}
 
 
-def recommend(points: Sequence[Point], want: int) -> int:
+def recommend(points: Sequence[Point], want: int) -> int | None:
     """The position of the best certified accuracy at the wanted size; ties go to accuracy without attack.
 
-    Where no point certifies that size, the one with the widest area under its curve.
+    None where no point certifies that size for a single target.
     """
     if max(point.wanted(want) for point in points) == 0:
-        return max(range(len(points)), key=lambda place: sum(points[place].accuracy))
+        return None
     return max(range(len(points)), key=lambda place: (points[place].wanted(want), points[place].at(0)))

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from unswayed._version import __version__
 from unswayed.certificates import Certified
+from unswayed.certificates.presenting import plural
 from unswayed.files import write_atomically
 from unswayed.report import charts
 from unswayed.report.neighbourhood import pictures, with_attacks
@@ -108,7 +109,7 @@ def facts(summary: Summary, data: Any) -> dict[str, Any]:
         "classes": [summary.label_name(place) for place in range(certs.about.classes)],
         "columns": columns,
         "evidence": _evidence(certs, order),
-        "picture": with_attacks(_pictures(data, summary), data, certs, order),
+        "picture": _named(with_attacks(_pictures(data, summary), data, certs, order), certs),
     }
 
 
@@ -134,6 +135,16 @@ def _pictures(data: Any, summary: Summary) -> dict[str, Any] | None:
     return pictures(data, summary.certs.targets[summary.order])
 
 
+def _named(picture: dict[str, Any] | None, certs: Certified) -> dict[str, Any] | None:
+    """The pictures of nodes with the nodes' names, where they have some."""
+    if picture is None or picture["kind"] != "nodes":
+        return picture
+    names = {node: certs.about.node_name(int(node)) for node in picture["label"]}
+    own = {str(target): certs.about.target_name(i) for i, target in enumerate(certs.targets.tolist())}
+    told = {node: name for node, name in (names | own).items() if name != node}
+    return {**picture, "names": told} if told else picture
+
+
 def _listed(graphs: Any, summary: Summary) -> dict[str, Any] | None:
     """Graphs come in the order of the targets; the table is sorted by weakness."""
     order, targets = summary.order, summary.certs.targets
@@ -146,7 +157,7 @@ def settings(summary: Summary) -> dict[str, str]:
     """Everything that decides the result, by name."""
     certs = summary.certs
     return {
-        "Targets": f"{len(certs):,} {summary.unit}s, {certs.about.classes} classes",
+        "Targets": f"{plural(len(certs), summary.unit)}, {certs.about.classes} classes",
         **certs.settings(),
         **summary.settings,
         "Made by": f"unswayed {__version__}",
@@ -194,7 +205,7 @@ def _key(summary: Summary) -> str:
 
 def _histogram_key(summary: Summary) -> str:
     items = [("swatch-bar", "right label" if summary.truth is not None else "proven")]
-    if summary.truth is not None:
+    if bool((~summary.right & ~summary.certs.abstained).any()):
         items.append(("swatch-wrong", "wrong label"))
     if summary.certs.abstained.any():
         items.append(("swatch-none", "abstains"))

@@ -3,16 +3,10 @@
 import numpy as np
 
 from unswayed.certificates.about import withstood
+from unswayed.certificates.presenting import plural
 from unswayed.report.summary import Summary, median
 
-
-def plural(number: int, noun: str) -> str:
-    """A number and its noun.
-
-    >>> plural(1, "node"), plural(3, "node")
-    ('1 node', '3 nodes')
-    """
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+FEW = 20  # targets below which a share says little
 
 
 def percent(share: float) -> str:
@@ -115,6 +109,8 @@ def _floor(summary: Summary) -> str:
         return ""
     named = "" if summary.floor_name == "structure-free model" else f" ({summary.floor_name})"
     floor = f"A model that never looks at the structure{named} is right on {percent(summary.floor)}, whatever the attacker does"
+    if len(summary.certs) < FEW:
+        floor += f" (of {plural(len(summary.certs), summary.unit)}, too few to compare models by)"
     if reach < 0:
         return f"{floor}: more than is proven here at any size, so under this attack the structure costs more than it brings."
     upto = (

@@ -64,12 +64,13 @@
     draw();
   }
 
+  const many = n => `${n} ${facts.unit}${n === 1 ? "" : "s"}`;
   function draw() {
     const body = $("table").tBodies[0];
     body.replaceChildren(...rows.slice(0, shown).map(row));
     $("more").hidden = rows.length <= shown;
     $("more").textContent = `Show ${Math.min(200, rows.length - shown)} more`;
-    $("found").textContent = rows.length === total ? `${total} ${facts.unit}s` : `${rows.length} of ${total} ${facts.unit}s`;
+    $("found").textContent = rows.length === total ? many(total) : `${rows.length} of ${many(total)}`;
   }
 
   function row(i) {
@@ -134,7 +135,7 @@
       ? " That covers losing every one of its links." : "";
     const kinds = ` Additions alone are covered up to ${far(data.adds[i])}, deletions alone up to ${far(data.deletes[i])}.`;
     const truth = data.truth && data.truth[i] >= 0 ? (right(i) ? " The label is right." : ` The label is wrong: the truth is ${label(data.truth[i])}.`) : "";
-    const found = data.attacked && data.attacked[i] >= 0 ? ` An attack with ${data.attacked[i]} changes was found.` : "";
+    const found = data.attacked && data.attacked[i] >= 0 ? ` An attack with ${data.attacked[i]} change${data.attacked[i] === 1 ? "" : "s"} was found.` : "";
     return `${proof}${kinds}${wall} ${data.tally[i]}${truth}${found}`;
   }
 
@@ -183,15 +184,15 @@
     }
     for (const v of near) svg.append(line(places.get(id), places.get(v), changed.includes(v) ? "edge lost" : "edge"));
     for (const v of gained) svg.append(line(places.get(id), places.get(v), "edge gained"));
-    const say = v => { const c = picture.label[v]; return `${facts.unit} ${v}` + (c >= 0 ? `, label ${label(c)}` : ""); };
+    const say = v => { const c = picture.label[v]; return `${facts.unit} ${picture.names?.[v] ?? v}` + (c >= 0 ? `, label ${label(c)}` : ""); };
     for (const v of gained) svg.append(disc(...places.get(v), 9, "node", colour(picture.label[v]), "", `${say(v)}, a new link`));
     for (const w of ring) if (!gained.includes(w)) svg.append(disc(...places.get(w), 6, "node", colour(picture.label[w]), "", say(w)));
     const small = near.length > 14 ? 9 : 13;
-    for (const v of near) svg.append(disc(...places.get(v), small, "node", colour(picture.label[v]), picture.label[v] >= 0 && small > 10 ? picture.label[v] : "", say(v)));
+    for (const v of near) svg.append(disc(...places.get(v), small, "node", colour(picture.label[v]), picture.label[v] >= 0 && small > 10 ? label(picture.label[v]).slice(0, 3) : "", say(v)));
     svg.append(disc(180, 165, 27, "node target", colour(data.label[i]), data.size[i] < 0 ? "?" : `K ${data.size[i]}`, `${say(id)}, K = ${data.size[i]}`));
     const more = picture.degree[id] - near.length;
     return [svg, `${facts.unit[0].toUpperCase()}${facts.unit.slice(1)} ${name(i)} in the middle, its ${picture.degree[id]} link${picture.degree[id] === 1 ? "" : "s"} around it`
-      + (more > 0 ? ` (${more} not drawn)` : "") + "; small dots are two steps away. Numbers and colours are classes." + attackNote(gained.length, changed.length - gained.length)];
+      + (more > 0 ? ` (${more} not drawn)` : "") + "; small dots are two steps away. Colours are classes, with the beginnings of their names." + attackNote(gained.length, changed.length - gained.length)];
   }
 
   const attackNote = (added, deleted) => added + deleted === 0 ? "" : ` A cheapest attack is drawn in orange: ${added} added`

@@ -1,0 +1,100 @@
+"""Small things that a newcomer reads: widths, numbers as typed, singular and plural, what an interrupt leaves."""
+
+import re
+
+import numpy as np
+import pytest
+
+import unswayed as us
+from unswayed.report.html import render
+from unswayed.report.summary import summarise
+
+
+def test_the_frontier_fits_eighty_columns(call, own, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, err = call(
+        "frontier", *(word for word in own if word not in ("--beta", "0.9")), "--want-size", "1"
+    )
+    assert code == 0
+    table = out[: out.index("unswayed certify")]
+    assert max(map(len, table.splitlines())) <= 80
+    assert "…" not in table
+    assert "← take" in table
+    assert "Trying beta 0.65 on 4 validation targets" in err
+    assert "0.6500000" not in out + err
+
+
+def test_the_frontier_never_recommends_what_it_calls_impossible(call, call_json, own):
+    few = [word for word in own if word not in ("--beta", "0.9", "--samples", "200")]
+    code, out, err = call("frontier", *few, "--samples", "15", "--want-size", "5")
+    assert code == 0
+    assert "15 samples are too few" in " ".join(err.split())
+    assert "none is recommended" in " ".join(out.split())
+    assert "← take" not in out
+    assert "unswayed certify" not in out
+    found = call_json("frontier", *few, "--samples", "15", "--want-size", "5")
+    assert found["command"] is None
+    assert not any(row["recommended"] for row in found["rows"])
+
+
+def test_a_floor_of_few_targets_says_so(call, own):
+    words = [word for word in own if word != "--no-floor"]
+    _, out, _ = call("certify", *words, "--nodes", "8,9,10")
+    assert "of 3 nodes, too few to compare models by" in " ".join(out.split())
+
+
+@pytest.mark.parametrize("family", [True, False])
+def test_one_is_not_many(family, call, own):
+    _, out, err = call("certify", *own, "--nodes", "8", *(["--family"] if family else []))
+    told = " ".join((out + err).split())
+    assert "Polling 1 target," in told
+    assert not re.search(r"\b1 (targets|nodes|certificates)\b|[Aa]ll 1\b", told)
+    certs = us.certify(us.Votes.from_counts([[99, 1]], us.Flip(0.7), 9), family=family)
+    assert "1 target," in repr(certs)
+
+
+def test_an_interrupt_says_what_is_kept(call, own, monkeypatch):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    words = [*(word for word in own if word not in ("--model", "mine.py:build")), "--model", "sage"]
+    with monkeypatch.context() as patch:
+        patch.setattr("unswayed.models.training.fit", stop)
+        code, _, err = call("certify", *words, "--store", "run")
+    assert code == 130
+    assert "Stopped during training, of which nothing is kept" in err
+    with monkeypatch.context() as patch:
+        patch.setattr("unswayed.cli.plan.poll", stop)
+        code, _, err = call("certify", *words, "--store", "run")
+    assert code == 130
+    assert "Stopped. Whatever was stored with --store is kept" in err
+
+
+def test_the_title_names_the_files(call, own, here):
+    call("certify", *own, "--report", "r.html")
+    assert "mine.py:build on E" in (here / "r.html").read_text()
+
+
+def test_legends_list_what_is_drawn():
+    votes = us.Votes.from_counts([[990, 10], [985, 15]], us.Flip(0.7), 9)
+    right, wrong = (render(summarise(us.certify(votes), truth=truth)) for truth in ([0, 0], [0, 1]))
+    legend = '<i class="swatch-wrong">'
+    assert legend not in right
+    assert legend in wrong
+    assert '<i class="swatch-none">' not in right
+
+
+def test_pictures_name_classes_and_nodes():
+    import torch
+    from torch_geometric.data import Data
+
+    data = Data(edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), y=torch.tensor([0, 1, 1]), num_nodes=3)
+    data.node_names = ["ann", "bob", "cem"]
+    threat = us.Row(data, ["bob"])
+    votes = us.Votes.from_counts(
+        np.array([[10, 990]]), us.Flip(0.7), 2, targets=[1], classes=["honest", "fraud"],
+        provenance={"threat": threat.describe()},
+    )  # fmt: skip
+    page = render(summarise(us.certify(votes), data=data), data)
+    assert '"names":{"0":"ann","1":"bob","2":"cem"}' in page
+    assert "label(picture.label[v]).slice(0, 3)" in page
