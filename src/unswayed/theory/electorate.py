@@ -67,13 +67,13 @@ class Roll:
         if (known := self.joined.get(key)) is not None:
             return known
         classes = self.ballots.shape[1]
-        ends = [self._ends(code // classes, code % classes, length, arrays) for code in codes.tolist()]
+        ends = [self.ends(code // classes, code % classes, length, arrays) for code in codes.tolist()]
         lists = Lists.of(ends, length == self.voters, arrays)
         self.joined.clear()  # one set at a time: with many classes they are large
         self.joined[key] = lists
         return lists
 
-    def _ends(self, label: int, rival: int, length: int, arrays: Arrays) -> tuple[Any, Any]:
+    def ends(self, label: int, rival: int, length: int, arrays: Arrays) -> tuple[Any, Any]:
         """The voters that say the rival loudest against the label, descending."""
         key = (label, rival, length, arrays)
         if key in self.lists:
@@ -262,9 +262,9 @@ class Electorate:
         here = slice(self.start[target], self.start[target + 1])
         linked, label, classes = self.voter[here], int(self.label[target]), self.classes
         length = min(self.roll.voters, depth + len(linked) + 1)
-        codes = np.array([label * classes + c for c in range(classes) if c != label])
-        lists = self.roll.sorted_for(codes, NUMPY, max(KEPT, length))
-        ahead = lists.voter.reshape(classes - 1, -1)[:, :length].ravel()
+        most = min(self.roll.voters, max(KEPT, length))
+        ends = (self.roll.ends(label, c, most, NUMPY)[1] for c in range(classes) if c != label)
+        ahead = np.concatenate([voter[:length] for voter in ends])
         new = _without(ahead, np.append(linked, self.itself[target]))
         effect = self.roll.ballots[np.concatenate([self.row[here], new])].astype(np.int64) + self.own[target]
         present = np.arange(len(effect)) < len(linked)
