@@ -1,7 +1,9 @@
 import io
 import json
+import re
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +18,7 @@ from torch_geometric.nn import GCN, GIN
 from torch_geometric.utils import erdos_renyi_graph
 
 import unswayed as us
-from unswayed import ledger, polling
+from unswayed import ledger, polling, watching
 from unswayed.errors import InputError, StoreError, UnsoundModel
 from unswayed.polling import missing
 from unswayed.runners import Block, SerialRunner
@@ -220,25 +222,83 @@ def test_a_refused_model_leaves_no_votes(data, tmp_path):
     assert not (tmp_path / "run" / "votes.npz").exists()
 
 
+WAITING = {"seconds": 0.0, "left": 10**9}  # outside the model: how long it takes is no part of its answers
+
+
+def waiting(x, edge_index):
+    """Takes a while for every graph, and may be stopped like somebody pressing Ctrl-C."""
+    time.sleep(WAITING["seconds"])
+    WAITING["left"] -= 1
+    if WAITING["left"] < 0:
+        raise KeyboardInterrupt
+    return torch.nn.functional.one_hot(torch.bincount(edge_index[1], minlength=len(x)) % 3, 3).double()
+
+
+@pytest.fixture
+def slowly(monkeypatch):
+    def choose(seconds, left=10**9):
+        monkeypatch.setitem(WAITING, "seconds", seconds)
+        monkeypatch.setitem(WAITING, "left", left)
+        return waiting
+
+    return choose
+
+
 class Terminal(io.StringIO):
     def isatty(self):
         return True
 
 
-def test_progress_is_shown_on_a_terminals_standard_error_only(ask, capsys, monkeypatch):
-    for wanted in (None, True, False):
-        ask(10, progress=wanted)
+def test_what_takes_long_is_said_with_engine_speed_and_time_left(data, capsys, monkeypatch, slowly):
+    monkeypatch.setattr(watching, "LONG", 0.2)
+    monkeypatch.setattr(watching, "FIRST", 0.1)
+    us.poll(slowly(0.01), us.Row(data, [0, 4]), FLIP, samples=60, audit=0, engine="generic", progress=True)
+    said = capsys.readouterr()
+    assert said.out == ""
+    line = said.err.partition("\n")[0]
+    assert re.match(
+        r"polling: the generic engine, 1 threads, [\d.,]+ answers a second, about \d+ s left\.", line
+    )
+    assert "No faster engine: engine='generic' was asked for." in line
+    assert "120" in said.err  # the bar tells of answers
+
+
+@pytest.mark.parametrize(
+    ("progress", "terminal", "shown"),
+    [(None, False, False), (None, True, True), (False, True, False), (True, False, True)],
+)
+def test_progress_true_means_yes_and_false_means_no(data, monkeypatch, slowly, progress, terminal, shown):
+    monkeypatch.setattr(watching, "LONG", 0.0)
+    monkeypatch.setattr(watching, "FIRST", 0.0)
+    screen = Terminal() if terminal else io.StringIO()
+    monkeypatch.setattr(sys, "stderr", screen)
+    us.poll(slowly(0.001), us.Row(data, [0]), FLIP, samples=20, audit=0, progress=progress)
+    assert ("answers a second" in screen.getvalue()) == shown
+
+
+def test_a_short_run_says_nothing(ask, capsys):
+    ask(10, progress=True)
     assert capsys.readouterr() == ("", "")
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setenv("TERM", "xterm")
-    ask(10, progress=False)
-    assert terminal.getvalue() == ""
-    ask(3000)
-    assert "polling" in terminal.getvalue()
-    assert "6000/6000" in terminal.getvalue()
-    assert "/s" in terminal.getvalue()
-    assert capsys.readouterr().out == ""
+
+
+def test_a_slow_model_is_stored_within_its_blocks_and_resumed_there(data, tmp_path, monkeypatch, slowly):
+    monkeypatch.setattr(ledger, "SAVE_EVERY", 0.0)
+    monkeypatch.setattr("unswayed.runners.serial.WANTED", 0.05)
+    threat, asked = us.Row(data, [0, 4]), {"samples": 200, "audit": 0, "engine": "generic"}
+    whole = us.poll(slowly(0), threat, FLIP, **asked)
+    slow = slowly(0.01, left=150)
+    with pytest.raises(KeyboardInterrupt):
+        us.poll(slow, threat, FLIP, store=tmp_path / "run", **asked)
+    kept = us.load(tmp_path / "run")
+    assert 0 < kept.samples[0] < 200
+    assert len(kept.starts) == 1  # pieces of one block are one
+    recorder = Recorder()
+    votes = us.poll(slowly(0.01), threat, FLIP, store=tmp_path / "run", runner=recorder, **asked)
+    assert min(start for start, _ in recorder.blocks) == kept.samples[0]
+    assert votes == whole
+    assert votes.starts.tolist() == [0]
+    assert votes.notes["spent"]["answers"] == 400
+    assert votes.notes["spent"]["seconds"] > 1
 
 
 def test_saving_takes_a_small_part_of_the_time(ask, tmp_path, monkeypatch):

@@ -15,7 +15,7 @@ import torch
 
 import unswayed as us
 from benchmarks.loading import NOISE, trained
-from unswayed.polling import BLOCK
+from unswayed.ledger import BLOCK
 from unswayed.theory import bound_votes
 
 

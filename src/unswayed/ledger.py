@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -17,20 +17,15 @@ from unswayed.sampling.question import Question
 from unswayed.sampling.until import join
 from unswayed.store import Store
 from unswayed.votes import Votes
+from unswayed.watching import Watch
 
 Counted = tuple[Block, Tally]
 
+BLOCK = 1000  # sample numbers that are stored together once all of them are counted
 SAVE_EVERY = 1.0  # seconds between writes of the store, at least; ten times as long as a write takes
 
 
-class Advance(Protocol):
-    """Told after each block how many answers it brought."""
-
-    def __call__(self, answers: int) -> None:
-        """Move on by this many answers."""
-
-
-Watch = Callable[[int], AbstractContextManager[Advance]]  # shows how far so many answers have come
+Watched = Callable[[int], AbstractContextManager[Watch]]  # a watch over so many answers
 
 
 @dataclass
@@ -59,13 +54,17 @@ class Ledger:
                 f"The stored votes have {self.votes.classes} classes, but classes={classes} was given."
             )
 
-    def fill(self, runner: Runner, blocks: list[Block], advance: Advance) -> None:
+    def fill(self, runner: Runner, blocks: list[Block], watch: Watch) -> None:
         """Count these blocks; whatever stops it, what was counted is in the store."""
         due = time.monotonic() + SAVE_EVERY
+        tells = hasattr(runner, "watch")  # of answers before their block is whole
+        if tells:
+            runner.watch, runner.meet = watch, watch.meet  # type: ignore[attr-defined]
         try:
             for block, counted in runner.run(self.question, blocks):
                 self.add(block, counted)
-                advance((block.stop - block.start) * len(counted.counts))
+                if not tells:
+                    watch((block.stop - block.start) * len(counted.counts))
                 if (now := time.monotonic()) >= due:
                     self.save()
                     due = time.monotonic() + max(SAVE_EVERY, 10 * (time.monotonic() - now))
@@ -108,11 +107,11 @@ class Ledger:
         if not self.fresh:
             return
         fresh = self.joined(self.fresh)
-        self.votes, self.fresh = (fresh if self.votes is None else self.votes + fresh), []
+        self.votes, self.fresh = whole(fresh if self.votes is None else self.votes + fresh), []
         if self.store is not None:
             self.store.save(self.votes)
 
-    def audit(self, watched: Watch) -> None:
+    def audit(self, watched: Watched) -> None:
         """Ask again what is still to be asked again; refuse all votes, and mark the store, if an answer was another."""
         assert self.votes is not None
         if not self.question.audit:
@@ -124,7 +123,7 @@ class Ledger:
             self.store.save(votes)
         self.votes = votes
 
-    def _audited(self, votes: Votes, watched: Watch) -> Votes:
+    def _audited(self, votes: Votes, watched: Watched) -> Votes:
         audit = Audit.from_dict(votes.notes["audit"])
         if audit.uncovered:
             raise StoreError(
@@ -171,6 +170,24 @@ class AdaptiveLedger(Ledger):
         if self.fresh and self.store is not None and self.votes is not None:
             self.store.save(self.votes)
         self.fresh = []
+
+
+def whole(votes: Votes) -> Votes:
+    """The same votes, in which pieces of one block that follow each other are one piece."""
+    cell = votes.starts // BLOCK
+    follows = (votes.starts[1:] == votes.stops[:-1]) & (cell[1:] == cell[:-1])
+    follows &= (votes.stops[1:] - 1) // BLOCK == cell[1:]
+    follows &= np.all(votes.polled[1:] == votes.polled[:-1], axis=1)
+    if not follows.any():
+        return votes
+    first = np.flatnonzero(np.append(True, ~follows))
+    return replace(
+        votes,
+        blocks=np.add.reduceat(votes.blocks, first, axis=0),
+        starts=votes.starts[first],
+        stops=votes.stops[np.append(first[1:], len(votes.starts)) - 1],
+        polled=votes.polled[first],
+    )
 
 
 def _notes(counted: list[Tally]) -> dict[str, Any]:

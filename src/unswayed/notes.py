@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 PENDING, SAME, TIE, OTHER = "pending", "same", "tie", "other"
+ADDED = ("spent",)  # notes of which two that are equal are still two
 VERDICTS = (PENDING, SAME, TIE, OTHER)
 
 
@@ -88,8 +89,10 @@ def joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _both(key: str, one: Any, other: Any) -> Any:
-    if one is None or other is None or one == other:
+    if one is None or other is None or (one == other and key not in ADDED):
         return other if one is None else one
+    if key == "spent":
+        return {name: one[name] + other[name] for name in one}
     if key == "audit":
         return (Audit.from_dict(one) + Audit.from_dict(other)).to_dict()
     if isinstance(one, Mapping) and isinstance(other, Mapping):

@@ -1,9 +1,7 @@
 """The one loop: threat + noise + classifier + runner + store → Votes."""
 
 import os
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unswayed.errors import InputError, RefusedVotes
-from unswayed.ledger import AdaptiveLedger, Advance, Ledger
+from unswayed.ledger import BLOCK, AdaptiveLedger, Ledger
 from unswayed.runners import Block, Runner, SerialRunner
 from unswayed.sampling.classifier import check_columns, check_instance, named_classes, style_of
 from unswayed.sampling.digest import describe_model
@@ -24,11 +22,11 @@ from unswayed.spelling import spelled
 from unswayed.store import Store
 from unswayed.theory.noise import Noise
 from unswayed.votes import Votes
+from unswayed.watching import watching
 
 IntArray = npt.NDArray[np.int64]
 
 MAX_SAMPLES = 10**9  # more would fill the memory with the list of blocks alone
-BLOCK = 1000  # sample numbers counted, stored and resumed together
 AUDIT = 300  # answers of a poll that are asked again: they miss a fault in 2% of all once in 400 polls
 
 
@@ -58,8 +56,8 @@ def poll(
 
     `model` is a torch module `forward(x, edge_index[, batch])`, `forward(data)` or `forward(x, adj)`, a callable, or for
     `Bits` anything with `predict`. `device` defaults to the model's own. `engine` is "auto", "generic" or "fast".
-    With `store`, every counted block is kept in that folder and a later call draws only what is missing. `progress` False
-    hides the bar, which only a terminal shows. `classes` is needed where the classifier answers labels instead of logits: their number, or
+    With `store`, what is counted is kept in that folder about once a second and a later call draws only what is missing. What takes
+    more than two seconds is said, with engine, speed and time left, in terminals and notebooks; `progress` True says it anywhere, False never. `classes` is needed where the classifier answers labels instead of logits: their number, or
     their names in order, which certificates then speak of (scikit-learn's `classes_` are known). `shared`
     draws one noise for all targets, which leaves each target's guarantee as it is. `purpose` separates the noise that
     trains or selects a model from the noise that certifies it. `draws` picks between two streams of the same law: "dense"
@@ -106,9 +104,9 @@ def counted(ledger: Ledger, runner: Runner, samples: int, progress: bool | None)
     """The ledger's votes of sample numbers 0 .. samples - 1, once what is missing was counted and some of it asked again."""
     todo = missing(ledger.votes, samples)
     answers = sum(block.stop - block.start for block in todo) * len(ledger.question.threat)
-    with bar(progress, answers) as advance:
-        ledger.fill(runner, todo, advance)
-    ledger.audit(partial(bar, progress, title="asking again"))
+    with watching(progress, answers) as watch:
+        ledger.fill(runner, todo, watch)
+    ledger.audit(partial(watching, progress, title="asking again"))
     return ledger.first(samples)
 
 
@@ -131,15 +129,15 @@ def _poll_until(
     if not isinstance(rule, Rule):
         raise InputError(f"until must be UntilSize(size=…) or Budget(seconds=…), not {rule!r}.")
     rule, everyone = rule.begin(), np.arange(len(ledger.question.threat))
-    with bar(progress, samples * len(everyone)) as advance:
+    with watching(progress, samples * len(everyone)) as watch:
         for start, stop in looks(samples):
             wanted = everyone
             if ledger.votes is not None:
                 wanted = everyone[~(rule.settled(ledger.votes, samples) | _left_out(ledger))]
                 if rule.over() or not len(wanted):
                     break
-            ledger.fill(runner, _pieces(gaps(ledger.votes, start, stop, wanted)), advance)
-    ledger.audit(partial(bar, progress, title="asking again"))
+            ledger.fill(runner, _pieces(gaps(ledger.votes, start, stop, wanted)), watch)
+    ledger.audit(partial(watching, progress, title="asking again"))
     assert ledger.votes is not None  # the first look is always taken
     return ledger.votes
 
@@ -201,28 +199,6 @@ def missing(votes: Votes | None, samples: int) -> list[Block]:
             at = edge
         at = max(at, stop)
     return blocks
-
-
-@contextmanager
-def bar(progress: bool | None, answers: int, title: str = "polling") -> Iterator[Advance]:
-    """A progress bar with rate and time left on standard error; silent off a terminal or where not wanted."""
-    if not answers or progress is False or not sys.stderr.isatty():
-        yield lambda answers: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    speed = TextColumn("{task.fields[rate]}/s")
-    columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), speed, TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task(title, total=answers, rate="–")
-
-        def advance(answers: int) -> None:
-            shown.advance(task, answers)
-            speed = shown.tasks[0].speed
-            shown.update(task, rate="–" if speed is None else f"{speed:,.0f}")
-
-        yield advance
 
 
 def whole_samples(value: Any) -> int:

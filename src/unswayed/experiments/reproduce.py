@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from unswayed.errors import InputError
 from unswayed.experiments.settings import EXPERIMENTS, RECIPES, SAMPLES, panels, work
-from unswayed.polling import BLOCK
+from unswayed.ledger import BLOCK
 
 if TYPE_CHECKING:
     from unswayed.experiments.runs import Working

@@ -19,6 +19,7 @@ from typing import Any
 
 from unswayed._version import __version__
 from unswayed.errors import InputError, UnswayedError, WorldError
+from unswayed.runners.serial import timed
 from unswayed.sampling.engines import Engine, choose
 from unswayed.sampling.question import Block, Question
 from unswayed.sampling.tally import Tally, tally
@@ -210,7 +211,10 @@ def count_block(version: str, name: str, held: list[Any], threads: int, block: B
         question: Question = ray.get(held[0])
         _engines[name] = (question, choose(question))
     question, engine = _engines[name]
-    return tally(question, engine, block, engine.labels(block.start, block.stop, block.targets))
+    begin = time.perf_counter()
+    labels = engine.labels(block.start, block.stop, block.targets)
+    took = time.perf_counter() - begin
+    return timed(tally(question, engine, block, labels), labels.numel(), took)
 
 
 def _import_ray() -> Any:

@@ -1,6 +1,8 @@
-"""One block after another, in this process; on a card as many at once as it takes to keep it busy."""
+"""One block after another, in this process: a slow model's in pieces of about a second, on a card as many at once as keep it busy."""
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import torch
 
@@ -10,36 +12,86 @@ from unswayed.sampling.tally import Tally, tally
 
 # Votes that a card is asked for at a time: a second or two, so that little is lost when it is stopped.
 AT_ONCE = 2**24
+WANTED = 1.0  # seconds that a piece of a block should take
+GROWTH = 4  # times as many samples, at most, from one piece to the next
 
 
 class SerialRunner:
     """Counts the blocks in the order given, in this process; asked again about the same question, it goes on at once.
 
-    `engine` is one that was chosen and checked before, for the one question that it was moved to.
+    `engine` is one that was chosen and checked before, for the one question that it was moved to. `watch` is told of answers as
+    they come, `meet` of the engine before it is asked.
     """
 
     def __init__(self, engine: Engine | None = None) -> None:
         self._last: tuple[Question, Engine] | None = None if engine is None else (engine.question, engine)
+        self.watch: Callable[[int], None] = lambda answers: None
+        self.meet: Callable[[Engine], None] = lambda engine: None
 
     def run(self, question: Question, blocks: Sequence[Block]) -> Iterator[tuple[Block, Tally]]:
-        """Pairs of a block and what was counted for it, in the order given."""
+        """Pairs of a block and what was counted for it, in the order given; a block may come in pieces."""
         if not blocks:
             return
         if self._last is None or self._last[0] is not question:
             self._last = (question, choose(question))
         engine = self._last[1]
+        self.meet(engine)
         room = AT_ONCE if torch.device(question.device).type == "cuda" else 0
+        pace = Pace(engine.rate)
         for group in _adjacent(blocks, room // max(1, len(question.threat))):
-            yield from _counted(question, engine, group)
+            for piece in pace.pieces(group):
+                yield from self._counted(question, engine, piece, pace)
+
+    def _counted(
+        self, question: Question, engine: Engine, group: list[Block], pace: "Pace"
+    ) -> Iterator[tuple[Block, Tally]]:
+        """The blocks of a group with what was counted, from a single question for all of them."""
+        first, last, told = group[0], group[-1], 0
+
+        def tick(answers: int) -> None:
+            nonlocal told
+            told += answers
+            self.watch(answers)
+
+        begin, engine.tick = time.perf_counter(), tick
+        labels = engine.labels(first.start, last.stop, first.targets)
+        if told < labels.numel():  # not every engine tells of its answers as they come
+            self.watch(labels.numel() - told)
+        took = time.perf_counter() - begin
+        pace.took(last.stop - first.start, took)
+        for block in group:
+            part = labels[block.start - first.start : block.stop - first.start]
+            yield block, timed(tally(question, engine, block, part), part.numel(), took / len(group))
 
 
-def _counted(question: Question, engine: Engine, group: list[Block]) -> Iterator[tuple[Block, Tally]]:
-    """The blocks of a group with what was counted, from a single question for all of them."""
-    first, last = group[0], group[-1]
-    labels = engine.labels(first.start, last.stop, first.targets)
-    for block in group:
-        part = labels[block.start - first.start : block.stop - first.start]
-        yield block, tally(question, engine, block, part)
+def timed(counted: Tally, answers: int, seconds: float) -> Tally:
+    """What was counted, with a note of how long it took."""
+    return replace(counted, notes={**counted.notes, "spent": {"answers": answers, "seconds": seconds}})
+
+
+class Pace:
+    """How many samples to ask for at a time: as many as take about a second, where that costs nothing; else whole blocks."""
+
+    def __init__(self, rate: float | None) -> None:
+        self.samples = None if rate is None else max(1, int(WANTED * rate))
+
+    def took(self, samples: int, seconds: float) -> None:
+        """Learn from a piece."""
+        if self.samples is not None:
+            wanted = samples * WANTED / max(seconds, 1e-9)
+            self.samples = max(1, int(min(wanted, GROWTH * max(samples, self.samples))))
+
+    def pieces(self, group: list[Block]) -> Iterator[list[Block]]:
+        """The group as it is, or each of its blocks in pieces; blocks for some targets only are never cut."""
+        if self.samples is None or any(block.targets is not None for block in group):
+            yield group
+            return
+        for block in group:
+            at = block.start
+            while at < block.stop:
+                end = min(at + self.samples, block.stop)
+                yield [Block(at, end)]
+                at = end
 
 
 def _adjacent(blocks: Sequence[Block], samples: int) -> Iterator[list[Block]]:

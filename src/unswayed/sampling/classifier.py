@@ -25,6 +25,7 @@ from unswayed.errors import DoubtfulSetting, InputError, UnsoundModel
 from unswayed.naming import plain
 from unswayed.sampling.absent import Absent, refusal
 from unswayed.sampling.inputs import Graph
+from unswayed.sampling.threads import Threads
 from unswayed.sampling.threats.base import Threat
 
 DENSE_NAMES = ("adj", "adjacency", "adj_matrix", "adj_t")
@@ -61,7 +62,7 @@ class Classifier:
         self.model = _placed(model, device, dtype)
         self.threat = threat
         self.device = torch.device(device)
-        self.dtype = dtype
+        self.dtype, self.threads = dtype, Threads(device)
         self.labels = getattr(model, "classes_", None) if not isinstance(model, nn.Module) else None
         self.classes = len(self.labels) if self.labels is not None else classes
         if classes is not None and self.classes != classes:
@@ -85,7 +86,8 @@ class Classifier:
     def logits(self, graph: Graph, x: Tensor | None, edge_index: Tensor, count: int) -> Tensor:
         """The raw answer for `count` noisy versions of `graph`, block-diagonal in `edge_index`: one row an answer."""
         try:
-            out = self._ask(graph, x, edge_index, count)
+            size = edge_index.shape[1] + count * graph.num_nodes
+            out = self.threads.run(size, lambda: self._ask(graph, x, edge_index, count))
         except (TypeError, AttributeError, RuntimeError) as error:
             if x is not None or isinstance(error, InputError):
                 raise
@@ -164,7 +166,8 @@ class Classifier:
     def bits(self, rows: Tensor) -> Tensor:
         """The raw answer for bool rows: one row an answer."""
         if isinstance(self.model, nn.Module):
-            return self.shaped(self.model(rows.to(self.dtype or _dtype_of(self.model))), len(rows))
+            given = rows.to(self.dtype or _dtype_of(self.model))
+            return self.shaped(self.threads.run(len(rows), lambda: self.model(given)), len(rows))
         ask = getattr(self.model, "predict", None) or self.model
         return self.shaped(ask(self._table(rows.cpu().numpy())), len(rows))
 

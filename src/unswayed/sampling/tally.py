@@ -59,6 +59,7 @@ def about(question: Question, engine: Any) -> dict[str, Any]:
         "engine": engine.name,
         **why,
         "device": question.device,
+        "threads": engine.threads,
         "dtype": str(question.dtype or _dtype(question.model)).removeprefix("torch."),
         "versions": dict(_versions()),
     }

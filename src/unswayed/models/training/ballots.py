@@ -30,6 +30,7 @@ from unswayed.models.training.keeping import Best, Progress, ThinDropout, seeded
 from unswayed.models.training.own_scores import OwnScores
 from unswayed.models.training.view import View, view
 from unswayed.models.training.worst import Rows, margins, most_against, worst_harm
+from unswayed.sampling.threads import steps
 
 CHANGES = ("any", "adds")
 
@@ -208,7 +209,7 @@ class _Teaching:
         for votes in leads:
             self._offer(best, self._with_default(network, votes))
         better = 0
-        for step in range(1, settings.steps + 1):
+        for step in steps(range(1, settings.steps + 1)):
             network.train()
             optimiser.zero_grad()
             shown = links if dropped is None else replace(links, x=dropped())

@@ -1,6 +1,7 @@
 """Engines: ways of asking the classifier. All give the same votes, but for logits that tie within rounding."""
 
 import warnings
+from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, Protocol, Self
 
 import numpy as np
@@ -24,6 +25,17 @@ class Engine(Protocol):
     question: Question
     classes: int
     why: str
+    tick: Callable[[int], None]
+
+    @property
+    def threads(self) -> str:
+        """How many threads it works with, and of how many, in words."""
+        ...
+
+    @property
+    def rate(self) -> float | None:
+        """About how many samples of all targets a second, where asking for few at a time costs little more; None elsewhere."""
+        ...
 
     def labels(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> Tensor:
         """int64[samples, targets]: which sample voted for what; -1 is no answer."""

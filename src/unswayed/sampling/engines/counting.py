@@ -1,11 +1,13 @@
 """What every engine has in common: it says which label each sample gave each target, and votes are counts of those."""
 
 import copy
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from torch import Tensor
 
 from unswayed.sampling.question import Question
@@ -21,6 +23,17 @@ class Counting:
     question: Question
     classes: int
     why: str = ""  # what keeps a faster engine from this question, in words
+    tick: Callable[[int], None] = staticmethod(lambda answers: None)  # told of answers as they come
+
+    @property
+    def threads(self) -> str:
+        """How many threads it works with, and of how many, in words."""
+        return str(torch.get_num_threads())
+
+    @property
+    def rate(self) -> float | None:
+        """About how many samples of all targets a second, where asking for few at a time costs little more; None elsewhere."""
+        return None
 
     def labels(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> Tensor:
         """int64[samples, targets]: the label of each sample for the targets at these positions; -1 is no answer."""

@@ -52,6 +52,19 @@ class GenericEngine(Checked):
         assert self.classifier.classes is not None
         self.classes: int = self.classifier.classes
 
+    @property
+    def threads(self) -> str:
+        """What the classifier's threads were timed to."""
+        return self.classifier.threads.words
+
+    @property
+    def rate(self) -> float | None:
+        """By the time that one graph took alone, while the classifier was checked."""
+        if self.device.type != "cpu" or not self.alone.seconds:
+            return None
+        asked = tuple(range(len(self.question.threat)))
+        return 1 / (self.alone.seconds * len(groups_of(self.question, asked)))
+
     def _settle(self) -> None:
         self.alone, self._near = Alone(self.question, self.classifier), {}
 
@@ -153,7 +166,9 @@ class GenericEngine(Checked):
 
     def _ask(self, layout: Layout | SparseLayout, flips: Flips, nodes: Tensor | None) -> Tensor:
         """int64[samples, targets]: the labels of these noisy graphs."""
-        return self.classifier.votes(self._answers(self.classifier, layout, flips, nodes))
+        said = self.classifier.votes(self._answers(self.classifier, layout, flips, nodes))
+        self.tick(said.numel())
+        return said
 
     def _answers(
         self, classifier: Classifier, layout: Layout | SparseLayout, flips: Flips, nodes: Tensor | None
@@ -221,7 +236,7 @@ class GenericEngine(Checked):
         return drawn > 2 * self.tried and 2 * round(self.budget / cost) >= self.tried
 
     def _time(self, layout: Layout | SparseLayout, flips: Flips, nodes: Tensor | None) -> None:
-        self._ask(layout, flips, nodes)
+        self.classifier.votes(self._answers(self.classifier, layout, flips, nodes))
 
 
 def part(flips: Flips, begin: int, end: int) -> Flips:

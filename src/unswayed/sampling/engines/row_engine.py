@@ -120,6 +120,7 @@ class RowEngine(Counting):
             said = torch.empty((stop - start, len(asked)), dtype=torch.int64, device=self.device)
             for low, begin, labels in self._labels(start, stop, asked):
                 said[low - start : low - start + len(labels), begin : begin + labels.shape[1]] = labels
+                self.tick(labels.numel())
             return said
 
         return within_memory(self.device, ask, self.kept.clear)

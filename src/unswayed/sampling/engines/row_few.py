@@ -76,7 +76,9 @@ class FewEngine(RowEngine):
         return ((low, min(low + step, stop)) for low in range(start, stop, step))
 
     def _votes_of(self, start: int, stop: int, asked: tuple[int, ...]) -> Iterator[Tensor]:
-        return (self.classifier.votes(logits) for logits in self._logits(start, stop, asked))
+        for logits in self._logits(start, stop, asked):
+            yield self.classifier.votes(logits)
+            self.tick(stop - start)
 
     def _logits(
         self, start: int, stop: int, asked: tuple[int, ...], noise: Noise | None = None

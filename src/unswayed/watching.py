@@ -1,0 +1,97 @@
+"""What is happening, said while it happens: the engine, why no faster one, answers a second, and the time left."""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+LONG = 2.0  # seconds from which on a run is worth words
+FIRST = 0.5  # seconds after which its length can be told
+
+
+class Watch:
+    """Told of the engine and of answers as they come; says in one line what will take long, and shows how far it has come."""
+
+    def __init__(self, title: str, answers: int, wanted: bool) -> None:
+        self.title, self.answers, self.wanted = title, answers, wanted
+        self.engine: Any = None
+        self.bar: Any = None
+        self.done, self.begin = 0, time.monotonic()
+
+    def meet(self, engine: Any) -> None:
+        """The engine that will answer; the clock starts when it is ready."""
+        self.engine, self.begin = engine, time.monotonic()
+
+    def __call__(self, answers: int) -> None:
+        """Move on by this many answers."""
+        self.done = min(self.done + answers, self.answers)
+        if not self.wanted:
+            return
+        seconds = time.monotonic() - self.begin
+        if self.bar is None and seconds > FIRST and seconds / max(self.done, 1) * self.answers > LONG:
+            self._say(self.sentence(seconds))
+            self.bar = _bar(self.title, self.answers)
+        if self.bar is not None:
+            self.bar.update(self.done - self.bar.n)
+
+    def sentence(self, seconds: float) -> str:
+        """Who answers, why nobody faster, how fast, and how long it will take."""
+        rate = self.done / max(seconds, 1e-9)
+        told = [f"{rate:,.0f} answers a second" if rate >= 10 else f"{rate:.2g} answers a second"]
+        told.append(f"about {duration((self.answers - self.done) / rate)} left")
+        if self.engine is None:
+            return f"{self.title}: {', '.join(told)}."
+        why = f" No faster engine: {self.engine.why}." if self.engine.why else ""
+        who = f"the {self.engine.name} engine, {self.engine.threads} threads"
+        return f"{self.title}: {who}, {', '.join(told)}.{why}"
+
+    def _say(self, sentence: str) -> None:
+        print(sentence, file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self.bar is not None:
+            self.bar.close()
+
+
+def _bar(title: str, answers: int) -> Any:
+    """A line that is written over about once a second, in a terminal, a notebook or a log."""
+    from tqdm import tqdm
+
+    return tqdm(
+        total=answers,
+        desc=title,
+        unit=" answers",
+        mininterval=1.0,
+        leave=False,
+        file=sys.stderr,
+        smoothing=0.1,
+    )
+
+
+def duration(seconds: float) -> str:
+    """A time in words.
+
+    >>> duration(7), duration(200), duration(8000)
+    ('7 s', '3 min', '2.2 h')
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+@contextmanager
+def watching(progress: bool | None, answers: int, title: str = "polling") -> Iterator[Watch]:
+    """A watch over so many answers: on standard error in a terminal or a notebook, anywhere if `progress` is true."""
+    shown = progress if progress is not None else sys.stderr.isatty() or _in_notebook()
+    watch = Watch(title, answers, bool(shown and answers))
+    try:
+        yield watch
+    finally:
+        watch.close()
+
+
+def _in_notebook() -> bool:
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return type(shell).__name__ == "ZMQInteractiveShell"
