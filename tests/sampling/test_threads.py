@@ -1,6 +1,6 @@
 """Threads are chosen by timing: never many where one is faster, and again when work gets slow."""
 
-import time
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -17,21 +17,33 @@ def two():
     torch.set_num_threads(before)
 
 
-def worker(cost):
+@pytest.fixture(autouse=True)
+def clock(monkeypatch):
+    """A clock that moves only when it is told to: a busy machine must not decide a test."""
+    told = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(threads, "time", SimpleNamespace(perf_counter=lambda: told.now))
+    return told
+
+
+@pytest.fixture
+def worker(clock):
     """Work whose time depends on the number of threads alone."""
 
-    def work():
-        time.sleep(cost[torch.get_num_threads()])
-        return torch.get_num_threads()
+    def working(cost):
+        def work():
+            clock.now += cost[torch.get_num_threads()]
+            return torch.get_num_threads()
 
-    return work
+        return work
+
+    return working
 
 
 @pytest.mark.usefixtures("two")
 @pytest.mark.parametrize(
     ("cost", "best"), [({1: 0.002, 2: 0.02}, 1), ({1: 0.02, 2: 0.002}, 2), ({1: 0.01, 2: 0.01}, 1)]
 )
-def test_the_fastest_number_is_found_and_said(cost, best):
+def test_the_fastest_number_is_found_and_said(worker, cost, best):
     chosen, work = Threads(), worker(cost)
     tried = [chosen.run(1, work) for _ in range(2 * TRIES)]
     assert sorted(tried) == [1] * TRIES + [2] * TRIES
@@ -41,7 +53,7 @@ def test_the_fastest_number_is_found_and_said(cost, best):
 
 
 @pytest.mark.usefixtures("two")
-def test_it_looks_again_when_work_gets_slow():
+def test_it_looks_again_when_work_gets_slow(worker):
     cost = {1: 0.01, 2: 0.003}
     chosen, work = Threads(), worker(cost)
     for _ in range(2 * TRIES):
@@ -78,10 +90,10 @@ def test_training_steps_use_what_a_timing_chose_and_give_it_back(monkeypatch):
 
 
 @pytest.mark.usefixtures("two")
-def test_training_is_timed_again_when_it_gets_slow(monkeypatch):
+def test_training_is_timed_again_when_it_gets_slow(monkeypatch, clock):
     timed = []
     monkeypatch.setattr(threads, "_training", threads._Training())
     monkeypatch.setattr(threads, "_trial", lambda number: timed.append(number) or 1.0)
     for step in steps(range(10)):
-        time.sleep(0.002 if step < 5 else 0.05)
+        clock.now += 0.002 if step < 5 else 0.05
     assert len(timed) == 4  # two numbers, twice
