@@ -130,7 +130,9 @@ class DenseScorer:
         adjacency = adjacency.index_put((place, self.second, self.first), values)
         x = self.x.expand(len(vectors), *self.x.shape)
         around = Matrices(adjacency, self.loops)
-        return self.plan.evaluate(x, lambda layer, h: layer.over(h, around), around.pool, around.average)
+        return self.plan.evaluate(
+            x, lambda layer, h: layer.over(layer.send(h), around), around.pool, around.average
+        )
 
 
 class AskingScorer:

@@ -4,7 +4,7 @@ import sys
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,7 +14,6 @@ from unswayed.cli.common import console, emit, note
 
 if TYPE_CHECKING:
     from unswayed.attack import Attacks
-    from unswayed.certificates import Certificates
     from unswayed.cli.meeting import Met
     from unswayed.cli.plan import Plan
     from unswayed.cli.record import Record
@@ -136,6 +135,7 @@ def _show_proofs(found: "Met", report: Path | None, as_json: bool) -> None:
 def attack_words(words: dict[str, Any], store: Path | None, **settings: Any) -> "tuple[Attacks, Record]":
     """Certify what the words ask for, then attack it."""
     from unswayed.attack import attack as attack_all
+    from unswayed.certificates import certify
     from unswayed.certificates.presenting import plural
     from unswayed.cli.making import make_model
     from unswayed.cli.plan import make_record, make_threat, run_plan
@@ -146,7 +146,7 @@ def attack_words(words: dict[str, Any], store: Path | None, **settings: Any) -> 
     record = make_record(plan, _command(words, plan, settings), None)
     note(f"Polling {plural(len(target), 'target')}, {plan.samples:,} samples each …")
     votes = run_plan(plan, target, net, record)
-    certs = cast("Certificates", record.certify(votes))  # this command has no other family to ask for
+    certs = certify(votes, alpha=plan.alpha, bounds=plan.bounds, family=plan.family)
     note(f"Attacking {plural(int((~certs.abstained).sum()), 'certified target')} …")
     return attack_all(net, target, certs, progress=_progress(len(target)), **settings), record
 

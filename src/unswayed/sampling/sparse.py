@@ -153,7 +153,7 @@ class SparseStream:
             fresh = clean[place] != entry
             sample, entry = sample[fresh], entry[fresh]
         row, column = (~self.deletions(start, stop, clean, noise, target=target)).nonzero(as_tuple=True)
-        merged = _merged(row * entries + clean[column], sample * entries + entry)
+        merged = merge(row * entries + clean[column], sample * entries + entry)
         return merged // entries, merged % entries
 
     def additions(
@@ -232,7 +232,7 @@ class SparseStream:
         return word
 
 
-def _merged(some: Tensor, others: Tensor) -> Tensor:
+def merge(some: Tensor, others: Tensor) -> Tensor:
     """Two ascending lists as one; much faster than sorting where one of them is short."""
     if len(some) > len(others):
         some, others = others, some

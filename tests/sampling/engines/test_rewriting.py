@@ -83,7 +83,7 @@ def ask(plan: Steps, x: Tensor, adjacency: Tensor, loops: Tensor) -> Tensor:
     if own is not None:
         adjacency = adjacency + torch.diag_embed(loops + own)
     around = Matrices(adjacency, loops)
-    return plan.evaluate(x[None], lambda layer, h: layer.over(h, around), around.pool)
+    return plan.evaluate(x[None], lambda layer, h: layer.over(layer.send(h), around), around.pool)
 
 
 @pytest.mark.parametrize("name", MODELS)

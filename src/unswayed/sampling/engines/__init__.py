@@ -121,10 +121,19 @@ def _first_line(error: Exception) -> str:
 def _fast_engines() -> list[type[FastEngine]]:
     """The fast engines in the order in which they are tried; imported here, because each imports this module."""
     from unswayed.sampling.engines.dense import DenseEngine
+    from unswayed.sampling.engines.plan_engine import PlanEngine
     from unswayed.sampling.engines.row_apart import RowsApartEngine
     from unswayed.sampling.engines.row_engine import RowEngine
     from unswayed.sampling.engines.row_few import FewEngine
     from unswayed.sampling.engines.row_kept import KeptEngine
     from unswayed.sampling.engines.whole import WholeGraphEngine
 
-    return [RowsApartEngine, FewEngine, KeptEngine, RowEngine, DenseEngine, WholeGraphEngine]
+    return [
+        RowsApartEngine,
+        FewEngine,
+        KeptEngine,
+        RowEngine,
+        PlanEngine,
+        DenseEngine,
+        WholeGraphEngine,
+    ]

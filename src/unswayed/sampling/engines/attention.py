@@ -20,6 +20,7 @@ class Gated(Layer):
 
     in_rows = False
     normalised = False
+    per_head = None
 
     def __init__(self, module: Any) -> None:
         self.module = module
@@ -37,9 +38,9 @@ class Gated(Layer):
         """1 where the node itself is one of its neighbours."""
         return loops
 
-    def over(self, h: Tensor, around: Around) -> Tensor:
+    def over(self, sent: Sent, around: Around) -> Tensor:
         """The gated sum over neighbours."""
-        return around.attend(self, self.send(h)).squeeze(-1)
+        return around.attend(self, sent).squeeze(-1)
 
 
 class Attention(Layer):
@@ -66,20 +67,24 @@ class Attention(Layer):
         extra = h.new_zeros(width) if module.bias is None else module.bias
         extra = extra.expand(*h.shape[:-1], width) if module.res is None else extra + module.res(h)
         if self.kind is gnn.GATConv:
-            values = module.lin(h).reshape(shape)
-            sender = (values * module.att_src).sum(-1, keepdim=True)
-            return values, sender, (values * module.att_dst).sum(-1, keepdim=True), extra
+            weight = module.lin.weight.view(module.heads, module.out_channels, -1)
+            both = torch.cat([module.att_src, module.att_dst])  # keys are linear in the state, too
+            keys = fn.linear(h, torch.einsum("khc,hcf->khf", both, weight).flatten(0, 1))
+            sender, receiver = keys.view(*keys.shape[:-1], 2, module.heads, 1).unbind(-3)
+            return module.lin(h).reshape(shape), sender, receiver, extra
         sender = module.lin_l(h).reshape(shape)
         receiver = sender if module.share_weights else module.lin_r(h).reshape(shape)
         return sender, sender, receiver, extra
 
-    def score(self, sender: Tensor, receiver: Tensor) -> Tensor:
-        """[.., H]: the attention score before the softmax."""
+    def score(self, sender: Tensor, receiver: Tensor, att: Tensor | None = None) -> Tensor:
+        """[..]: the attention score before the softmax, of keys [.., K]; `att` is [.., K] where it goes by head."""
         if self.kind is gnn.TransformerConv:
             dot: Tensor = (sender * receiver).sum(-1) / self.module.out_channels**0.5
             return dot
         active = fn.leaky_relu(sender + receiver, self.module.negative_slope)
-        return active.squeeze(-1) if self.kind is gnn.GATConv else (active * self.module.att).sum(-1)
+        if self.kind is gnn.GATConv:
+            return active.squeeze(-1)
+        return (active * (self.module.att if att is None else att)).sum(-1)
 
     def spread(self, sent: Sent) -> float:
         """How far apart two scores of one receiver can be at most."""
@@ -91,6 +96,19 @@ class Attention(Layer):
         if self.kind is gnn.GATConv:
             return float(reach.max())
         return float((reach * self.module.att.detach().abs()).sum(-1).max())
+
+    def bound(self, sent: Sent) -> float:
+        """At least the size of every score."""
+        module, sender, receiver = self.module, float(sent[1].abs().max()), float(sent[2].abs().max())
+        if self.kind is gnn.TransformerConv:
+            return float(sender * receiver * module.out_channels**0.5)
+        reach = (sender + receiver) * max(1.0, abs(module.negative_slope))
+        return float(reach if self.kind is gnn.GATConv else reach * module.att.abs().sum(-1).max())
+
+    @property
+    def per_head(self) -> Tensor | None:
+        """[H, K]: what scores take besides both ends."""
+        return self.module.att[0] if self.kind is gnn.GATv2Conv else None
 
     @property
     def splits(self) -> bool:
@@ -105,10 +123,9 @@ class Attention(Layer):
         """Joins the heads [.., H, C] and adds residual and bias."""
         return (mixed.flatten(-2) if self.module.concat else mixed.mean(-2)) + extra
 
-    def over(self, h: Tensor, around: Around) -> Tensor:
+    def over(self, sent: Sent, around: Around) -> Tensor:
         """One softmax over neighbours."""
-        *sent, extra = self.send(h)
-        return self.finish(around.attend(self, tuple(sent)), around.own(extra))
+        return self.finish(around.attend(self, sent[:3]), around.own(sent[3]))
 
     def clean(self, around: Surroundings, sent: Sent) -> Sent:
         """For every node: largest score, and denominator and numerator relative to it, over its clean neighbours."""

@@ -206,6 +206,6 @@ class Noisy:
         """[S, C] of the graphs with these entries flipped."""
         around = Matrices(self.adjacency(flips), self.loops, self.looped)
         out = self.plan.evaluate(
-            self.x[None], lambda layer, h: layer.over(h, around), around.pool, around.average
+            self.x[None], lambda layer, h: layer.over(layer.send(h), around), around.pool, around.average
         )
         return out.expand(len(around.adjacency), out.shape[-1])

@@ -13,7 +13,7 @@ from unswayed.sampling.engines import rowwise
 from unswayed.sampling.engines.attention import Attention, Gated
 from unswayed.sampling.engines.layers import Largest, Layer, Sums, Symmetric
 from unswayed.sampling.engines.plan import Builder
-from unswayed.sampling.engines.steps import Blend, Plus, Weight
+from unswayed.sampling.engines.steps import Blend, Plus, Shrunk, Weight
 
 SUM, MEAN, MAX = gnn.SumAggregation, gnn.MeanAggregation, gnn.MaxAggregation
 Maker = Callable[[Any, str, Builder, int], int]
@@ -191,18 +191,9 @@ def _cheb(module: Any, name: str, build: Builder, h: int) -> int:
 
 def _gcn2(module: Any, name: str, build: Builder, h: int, start: int) -> int:
     _plain(module, name, SUM)
-
-    def mapped(weight: Callable[[], Tensor]) -> Callable[[Tensor], Tensor]:
-        return lambda x: torch.addmm(
-            x.flatten(0, -2), x.flatten(0, -2), weight(), beta=1 - module.beta, alpha=module.beta
-        ).view(x.shape)
-
-    spread, blend = build.conv(_normalised(module), h), Blend(1 - module.alpha, module.alpha)
-    if module.weight2 is None:
-        return build.rowwise(mapped(lambda: module.weight1), build.rowwise(blend, spread, start))
-    spread = build.rowwise(mapped(lambda: module.weight1), build.rowwise(lambda x: blend.a * x, spread))
-    start = build.rowwise(mapped(lambda: module.weight2), build.rowwise(lambda x: blend.b * x, start))
-    return build.rowwise(torch.add, spread, start)
+    second = "weight1" if module.weight2 is None else "weight2"
+    spread = build.rowwise(Shrunk(module, "weight1", 1 - module.alpha), build.conv(_normalised(module), h))
+    return build.rowwise(torch.add, spread, build.rowwise(Shrunk(module, second, module.alpha), start))
 
 
 def _arma(module: Any, name: str, build: Builder, h: int) -> int:

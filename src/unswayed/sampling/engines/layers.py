@@ -23,6 +23,7 @@ class Around(Protocol):
 
     loops: Tensor  # 1 where a sender has a self-loop, which no noise touches
     looped: bool  # whether there is any
+    roots: dict[str, Tensor]  # what layers have computed of the degrees, by name
 
     @property
     def degree(self) -> Tensor:
@@ -69,8 +70,8 @@ class Layer:
     reads_sent = False  # whether degrees are those of leaving edges, where directions differ
     linear = False  # whether the state is a linear map of the senders' states, the same for all features
 
-    def over(self, h: Tensor, around: Around) -> Tensor:
-        """The receivers' new states, from the senders' states h."""
+    def over(self, sent: "Sent", around: Around) -> Tensor:
+        """The receivers' new states, from what the senders send; in memory that nothing else reads."""
         raise NotImplementedError
 
     def send(self, h: Tensor) -> Sent:
@@ -117,12 +118,19 @@ class Sums(Layer):
         """The weight of the node itself; read anew each time where it is trained."""
         return self._loop() if callable(self._loop) else self._loop
 
-    def over(self, h: Tensor, around: Around) -> Tensor:
+    def over(self, sent: Sent, around: Around) -> Tensor:
         """One sum over neighbours."""
-        total, weight = around.total(h), around.own(around.loops) + self.loop
+        total, weight = around.total(sent[0]), around.own(around.loops) + self.loop
         if around.looped or self._loop != 0.0:
-            total = total + weight * around.own(h)
-        return total / (around.own(around.degree) + weight).clamp_min(1) if self.mean else total
+            total = plus(total, weight * around.own(sent[0]))
+        return times(total, 1 / (around.own(around.degree) + weight).clamp_min(1)) if self.mean else total
+
+    def pulled(self, weight: Tensor, around: Around) -> Tensor:
+        """How much each sender counts in a sum that counts the receivers by `weight`."""
+        own = around.loops + self.loop
+        weight = weight / (around.degree + own).clamp_min(1) if self.mean else weight
+        pulled: Tensor = around.total(weight) + own * weight
+        return pulled
 
     def clean(self, around: Surroundings, sent: Sent) -> Sent:
         """The aggregate of each node that gains the target (without its message), its scale, and of one that has it."""
@@ -183,15 +191,25 @@ class Symmetric(Layer):
         return torch.ones_like(loops) if self.loops == "all" else torch.zeros_like(loops)
 
     def root(self, around: Around) -> Tensor:
-        """The senders' 1/sqrt(degree)."""
-        return inverse_root(around.degree + self.loop(around.loops))
+        """The senders' 1/sqrt(degree), computed once for all layers."""
+        if self.loops not in around.roots:
+            around.roots[self.loops] = inverse_root(around.degree + self.loop(around.loops))
+        return around.roots[self.loops]
 
-    def over(self, h: Tensor, around: Around) -> Tensor:
+    def over(self, sent: Sent, around: Around) -> Tensor:
         """One sum over neighbours between two scalings."""
         root = self.root(around)
-        z = root * h
-        loop, total = around.own(self.loop(around.loops)), around.total(z)
-        return around.own(root) * (total if self.loops == "none" else total + loop * around.own(z))
+        z = root * sent[0]
+        total = around.total(z)
+        if self.loops == "all":
+            total = plus(total, around.own(z))
+        elif self.loops == "given" and around.looped:
+            total = plus(total, around.own(around.loops) * around.own(z))
+        return times(total, around.own(root))
+
+    def pulled(self, weight: Tensor, around: Around) -> Tensor:
+        """The same sum: it is symmetric."""
+        return self.over((weight,), around)
 
     def near(
         self, around: Surroundings, sent: Sent, clean: Sent, nodes: Tensor, rows: Tensor | None
@@ -237,9 +255,21 @@ class Largest(Layer):
 
     in_rows = False
 
-    def over(self, h: Tensor, around: Around) -> Tensor:
+    def over(self, sent: Sent, around: Around) -> Tensor:
         """One comparison over neighbours."""
-        return around.largest(h)
+        return around.largest(sent[0])
+
+
+def plus(total: Tensor, other: Tensor) -> Tensor:
+    """The sum, written into `total` where no gradient needs it and it is not smaller."""
+    whole = total.dim() >= other.dim() and all(a >= b for a, b in zip(total.shape, other.shape, strict=False))
+    return total + other if torch.is_grad_enabled() or not whole else total.add_(other)
+
+
+def times(total: Tensor, factor: Tensor) -> Tensor:
+    """The product, written into `total` where no gradient needs it and it is not smaller."""
+    whole = all(a >= b for a, b in zip(total.shape, factor.shape, strict=True))
+    return total * factor if torch.is_grad_enabled() or not whole else total.mul_(factor)
 
 
 def inverse_root(degree: Tensor) -> Tensor:

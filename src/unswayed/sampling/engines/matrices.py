@@ -12,6 +12,7 @@ class Matrices:
     def __init__(self, adjacency: Tensor, loops: Tensor, looped: bool = True) -> None:
         self.adjacency, self.loops, self.looped = adjacency, loops[..., None], looped
         self._degree: Tensor | None = None
+        self.roots: dict[str, Tensor] = {}
 
     @property
     def degree(self) -> Tensor:

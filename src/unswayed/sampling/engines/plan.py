@@ -61,6 +61,15 @@ class Steps:
                 wanted.update(self.steps[i].inputs)
         return frozenset(wanted)
 
+    @cached_property
+    def used(self) -> frozenset[int]:
+        """The steps that the output depends on."""
+        used = {len(self.steps) - 1}
+        for i in reversed(range(len(self.steps))):
+            if i in used:
+                used.update(self.steps[i].inputs)
+        return frozenset(used)
+
     def evaluate(
         self,
         x: Tensor,

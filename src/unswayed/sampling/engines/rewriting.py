@@ -17,10 +17,10 @@ from torch import Tensor, nn
 from unswayed.sampling.engines import rowwise
 from unswayed.sampling.engines.layers import Layer, Sums
 from unswayed.sampling.engines.plan import Builder, Step, Steps, bypassed, plan_of
-from unswayed.sampling.engines.steps import Plus, Weight
+from unswayed.sampling.engines.steps import Plus, Shrunk, Weight
 
 AT_ONCE = 64  # features: a product this wide costs no more than a narrower one with a linear map after it
-LINEAR = (*rowwise.LINEARS, rowwise.NormedLinear, Weight)
+LINEAR = (*rowwise.LINEARS, rowwise.NormedLinear, Weight, Shrunk)
 
 
 def folded(steps: Sequence[Step]) -> Steps:
@@ -75,6 +75,20 @@ def sunk(plan: Steps) -> Steps:
         if uses[j] == 1 and steps[j].depth and isinstance(linear, LINEAR) and linear.bias is None:
             steps[j] = replace(step, inputs=steps[j].inputs)
             steps[i] = Step(step.name, "rowwise", (j,), linear, depth=step.depth)
+    return plan_of(steps)
+
+
+def settled(plan: Steps) -> Steps:
+    """The plan in evaluation mode: no dropout, and biases and rectifiers write into states that nothing else reads."""
+    steps, uses = bypassed(plan.steps, lambda step: _idle(step) or type(step.run) in rowwise.DROPOUTS)
+    for i, step in enumerate(steps):
+        before = steps[step.inputs[0]] if step.inputs else step
+        fresh = before.layer is not None or isinstance(before.run, (*LINEAR, Plus, Plus.Into))
+        if fresh and uses[step.inputs[0]] == 1:
+            if type(step.run) is Plus:
+                steps[i] = replace(step, run=Plus.Into(step.run.owner))
+            elif step.run is torch.relu:
+                steps[i] = replace(step, run=torch.relu_)
     return plan_of(steps)
 
 
@@ -141,8 +155,9 @@ class Sum(Layer):
     def __init__(self, weight: float, diagonal: float, bias: Tensor | None = None) -> None:
         self.weight, self.diagonal, self.bias = weight, diagonal, bias
 
-    def over(self, h: Tensor, around: Any) -> Tensor:
+    def over(self, sent: tuple[Tensor, ...], around: Any) -> Tensor:
         """States [1, N, F] that are the same in all samples need one product only."""
+        h = sent[0]
         adjacency: Tensor = around.adjacency
         if len(h) == 1:
             flat = adjacency.flatten(0, 1)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import torch
 import torch.nn.functional as fn
 from torch import Tensor
 
@@ -25,6 +26,27 @@ class Weight:
         return fn.linear(h, self.weight)
 
 
+class Shrunk:
+    """GCN2Conv's map: `share` times a blend of the state itself and a linear map of it, as one linear map."""
+
+    bias = None
+
+    def __init__(self, owner: Any, name: str, share: float) -> None:
+        self.owner, self.name, self.share = owner, name, share
+
+    @property
+    def weight(self) -> Tensor:
+        """Of the layer's weight as it is now."""
+        own: Tensor = getattr(self.owner, self.name)
+        eye = torch.eye(len(own), dtype=own.dtype, device=own.device)
+        mixed: Tensor = self.share * ((1 - self.owner.beta) * eye + self.owner.beta * own).T
+        return mixed
+
+    def __call__(self, h: Tensor) -> Tensor:
+        """The linear map of each node's state."""
+        return fn.linear(h, self.weight)
+
+
 class Plus:
     """Adds a bias that is the same for all nodes."""
 
@@ -35,6 +57,16 @@ class Plus:
         """With the bias as it is now."""
         out: Tensor = h + self.owner.bias
         return out
+
+    class Into:
+        """The same, written into the state."""
+
+        def __init__(self, owner: Any) -> None:
+            self.owner = owner
+
+        def __call__(self, h: Tensor) -> Tensor:
+            """The state itself, changed."""
+            return h.add_(self.owner.bias)
 
 
 class Blend:

@@ -1,0 +1,236 @@
+"""The plan engine: exact votes for recognised models of any depth, where noise changes some links of one graph.
+
+All arithmetic that is the same in all samples is done once, and what differs is done for many samples at a time, in one of
+two arrangements: a star (the links of one node, states of all nodes), or the surroundings that a sample touches.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from unswayed.errors import Unsupported
+from unswayed.sampling.classifier import Classifier
+from unswayed.sampling.drawing import distinct
+from unswayed.sampling.engines import philox_triton
+from unswayed.sampling.engines.cores import cores, full_precision
+from unswayed.sampling.engines.counting import Counting
+from unswayed.sampling.engines.generic import part
+from unswayed.sampling.engines.plan import Steps
+from unswayed.sampling.engines.planned import Planned, StarLogits
+from unswayed.sampling.engines.recognise import recognise
+from unswayed.sampling.engines.rewriting import lifted, settled, sunk
+from unswayed.sampling.engines.room import room, within_memory
+from unswayed.sampling.engines.surroundings import Surroundings
+from unswayed.sampling.engines.touched import Tables, TouchedLogits
+from unswayed.sampling.question import Question
+from unswayed.sampling.structures import Layout, groups_of, layout_of, noisy
+from unswayed.theory.noise import Noise
+
+Flips = tuple[Tensor, Tensor]
+SPAN = {"cpu": 2**26, "cuda": 2**32}  # bits of noise held at a time
+KEPT = {"cpu": 2**26, "cuda": 2**30}  # numbers of graphs that stay for the next block
+STATES = {"cpu": 2**18, "cuda": 2**28}  # numbers of states of one step held at a time
+NEAR = 64  # nodes that a sample is reckoned to touch for each target
+TIMED = 16  # samples that both arrangements are timed on
+
+
+def node_plan(model: nn.Module) -> Steps:
+    """The plan of a model that classifies nodes, arranged for answers at few of them; otherwise Unsupported."""
+    plan = settled(sunk(lifted(recognise(model))))
+    if any(step.kind == "pool" for step in plan.steps):
+        raise Unsupported("It pools nodes; the plan engine classifies nodes.")
+    return plan
+
+
+class PlanEngine(Counting):
+    """Gives the generic engine's votes, but for logits that tie within rounding, for `Row` and `Pairs` and known layers."""
+
+    name: ClassVar[str] = "plan"
+
+    @classmethod
+    def supports(cls, question: Question) -> str | None:
+        """None if the model is understood step by step, otherwise the obstacle in words."""
+        threat = question.threat
+        listed = threat.row_view() is not None or threat.parts
+        if threat.nodes is None or not listed or not threat.undirected:
+            return "the threat is not Row, or Pairs with nodes"
+        if not isinstance(question.model, nn.Module):
+            return "the classifier is not a torch module"
+        if layout_of(question, 0).graph.x is None:
+            return "the graph has no features"
+        try:
+            plan = node_plan(question.model)
+        except Unsupported as obstacle:
+            return str(obstacle)
+        if not plan.local and threat.row_view() is None:
+            return "a norm reads all nodes at once, and pairs may touch any of them"
+        return None
+
+    def __init__(self, question: Question) -> None:
+        self.question, self.threat = question, question.threat
+        self.device = torch.device(question.device)
+        if self.device.type == "cuda":
+            philox_triton.register()
+        self.classifier = Classifier(
+            question.model, question.threat, question.classes, question.device, question.dtype
+        )
+        graph = layout_of(question, 0).graph
+        assert graph.x is not None
+        self.kind = question.dtype or next(
+            (p.dtype for p in self.classifier.model.parameters()), torch.float32
+        )
+        with self.classifier.evaluation(), torch.no_grad():
+            self.known = Planned(
+                node_plan(self.classifier.model), graph.x.to(device=self.device, dtype=self.kind)
+            )
+        self.kept: dict[tuple[int, ...], Asker] = {}
+        self.touching: bool | None = (
+            None  # whether surroundings are faster than a star: found out when first asked
+        )
+        self.classes = self.answers(0, 1, (0,)).shape[-1]
+
+    def labels(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> Tensor:
+        """int64[samples, targets]: the votes themselves; -1 is no answer."""
+        asked = tuple(range(len(self.threat))) if targets is None else tuple(targets)
+        place = {target: i for i, target in enumerate(asked)}
+
+        def ask() -> Tensor:
+            said = torch.empty((stop - start, len(asked)), dtype=torch.int64, device=self.device)
+            for span, group, answers in self._answered(start, stop, asked):
+                columns = [place[target] for target in group]
+                said[span.start - start : span.stop - start, columns] = self.classifier.votes(answers)
+            return said
+
+        return within_memory(self.device, ask, self.kept.clear)
+
+    def answers(self, start: int, stop: int, targets: tuple[int, ...], noise: Noise | None = None) -> Tensor:
+        """[samples, targets, classes]: the logits that votes are read from."""
+        parts = [said for _, _, said in self._answered(start, stop, targets, noise)]
+        return torch.cat(parts, dim=1)
+
+    def _answered(
+        self, start: int, stop: int, asked: tuple[int, ...], noise: Noise | None = None
+    ) -> Iterator[tuple[range, tuple[int, ...], Tensor]]:
+        """(samples, targets, answers [samples, targets, classes]) of one span and group after another."""
+        words = max((self.threat.drawn(target) for target in asked), default=1)
+        step = max(4, room(SPAN, self.device) // words // 4 * 4) if noise is None else stop - start
+        with self.classifier.evaluation(), torch.no_grad(), full_precision():
+            for low in range(start, stop, step):
+                span = range(low, min(low + step, stop))
+                shared = self._draw(span, words, None, noise) if self.question.shared else None
+                for group in groups_of(self.question, asked):
+                    width, key = self.threat.drawn(group[0]), self.question.key_of(group[0])
+                    drawn = shared or self._draw(span, width, key, noise)
+                    flips = drawn[0][:, :width], drawn[1][:, :width]
+                    yield span, group, self._ask(group, flips)
+
+    def _draw(self, span: range, words: int, key: int | None, noise: Noise | None) -> Flips:
+        question = self.question
+        return question.stream.flips(
+            span.start, span.stop, words, noise or question.noise, target=key, device=self.device
+        )
+
+    def _ask(self, group: tuple[int, ...], flips: Flips) -> Tensor:
+        """[S, T, C]; equal rows of a target whose noise only hides are asked about once."""
+        back: Tensor | None = None
+        if self.question.apart:
+            ones = self.threat.clean(group[0]).nonzero()[:, 0].to(self.device)
+            flips, back = distinct(flips, ones)
+        ask = self._asker(group)
+        way, size = self._way(ask, flips)
+        chunks = [part(flips, i, i + size) for i in range(0, len(flips[0]), size)]
+        with cores(self.device) as on:
+            said = torch.cat(on.map(way, chunks))
+        return said if back is None else said[back]
+
+    def _way(self, ask: "Asker", flips: Flips) -> tuple[Callable[[Flips], Tensor], int]:
+        """How these samples are asked about, and how many at a time."""
+        star = max(1, room(STATES, self.device) // (ask.layout.graph.num_nodes * self.known.width))
+        touched = max(1, room(STATES, self.device) // (NEAR * self.known.width * ask.nodes.numel()))
+        if not ask.centred or not self.known.plan.local:
+            return (ask.by_touch, touched) if self.known.plan.local else (ask.by_star, star)
+        if self.touching is None:
+            few = part(flips, 0, TIMED)
+            ways = (ask.by_star, star), (ask.by_touch, touched)
+            spent = [min(_seconds(way, few, size) for _ in range(2)) for way, size in ways]
+            if len(few[0]) < TIMED:  # too few to decide for good
+                return ways[spent[1] < spent[0]]
+            self.touching = spent[1] < spent[0]
+        return (ask.by_touch, touched) if self.touching else (ask.by_star, star)
+
+    @cached_property
+    def tables(self) -> Tables:
+        """The clean graph, which is the same for all targets, and its states."""
+        layout = layout_of(self.question, 0)
+        assert isinstance(layout, Layout)
+        edges = layout.listed(layout.clean[None].clone())
+        around = Surroundings.of(edges, layout.graph.num_nodes, self.kind, self.device)
+        return Tables(self.known, around)
+
+    def _asker(self, group: tuple[int, ...]) -> "Asker":
+        """What answers for these targets; kept for the next block where there is room."""
+        if group not in self.kept:
+            ask = Asker(self, group)
+            if (len(self.kept) + 1) * ask.layout.constant.numel() > room(KEPT, self.device):
+                return ask
+            self.kept[group] = ask
+        return self.kept[group]
+
+
+def _seconds(way: Callable[[Flips], Tensor], flips: Flips, size: int) -> float:
+    """Processor seconds of asking about these samples, `size` at a time."""
+    begin = time.process_time()
+    for i in range(0, len(flips[0]), size):
+        way(part(flips, i, i + size))
+    return time.process_time() - begin
+
+
+class Asker:
+    """Answers for targets that one noisy graph votes for, in either arrangement."""
+
+    def __init__(self, engine: PlanEngine, group: tuple[int, ...]) -> None:
+        layout = layout_of(engine.question, group[0])
+        assert isinstance(layout, Layout)
+        self.engine, self.layout = engine, layout
+        self.nodes = engine.threat.nodes[list(group)].to(engine.device)  # type: ignore[index]
+
+    @cached_property
+    def centred(self) -> bool:
+        """Whether every noisy link is one of the only target's."""
+        return self.nodes.numel() == 1 and bool((self.layout.first == self.nodes).all())
+
+    @cached_property
+    def star(self) -> StarLogits:
+        """States of all nodes."""
+        n, engine = self.layout.graph.num_nodes, self.engine
+        constant = Surroundings.of(self.layout.constant, n, engine.kind, engine.device)
+        return StarLogits(engine.known, constant, int(self.nodes))
+
+    @cached_property
+    def touched(self) -> TouchedLogits:
+        """States of what changes."""
+        return TouchedLogits(self.engine.tables, self.layout, self.nodes)
+
+    def by_star(self, flips: Flips) -> Tensor:
+        """[S, 1, C]."""
+        n, present = self.layout.graph.num_nodes, noisy(self.layout.clean, flips)
+        rows = present if self.in_order else present.new_zeros((len(present), n))
+        if not self.in_order:
+            rows[:, self.layout.second] = present
+        rows[:, int(self.nodes)] = False
+        return self.star(rows)[:, None]
+
+    @cached_property
+    def in_order(self) -> bool:
+        """Whether entry v is the link to node v, for all nodes."""
+        return torch.equal(
+            self.layout.second, torch.arange(self.layout.graph.num_nodes, device=self.nodes.device)
+        )
+
+    def by_touch(self, flips: Flips) -> Tensor:
+        """[S, T, C]."""
+        return self.touched(flips)

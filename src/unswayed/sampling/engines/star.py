@@ -1,0 +1,134 @@
+"""Noisy versions of one graph that differ in the links of one node u alone, at all nodes at once.
+
+What no noise touches, the graph without the links of u, is one list of edges for all samples; the links of u are a star: u
+sends one message to every attached node, and gets one sum over them. Nothing that is not there is ever added and taken
+away again, so the numbers are a function of the noisy row alone.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unswayed.sampling.engines.edges import Edges, Listed, Weighing
+from unswayed.sampling.engines.layers import Sent
+from unswayed.sampling.engines.surroundings import Surroundings
+
+
+class Spokeless:
+    """The graph without the links of one node, as it is in all samples."""
+
+    def __init__(self, around: Surroundings, node: int) -> None:
+        self.node = node
+        self.edges = Edges(around.adjacency.crow_indices(), around.adjacency.col_indices(), around.n)
+        self.degree, self.loops = around.degree[:, None], around.loops[:, None]
+
+
+class Star(Listed):
+    """S samples of the links of one node; states are [S, n, ...], or [1, n, ...] where all samples agree."""
+
+    def __init__(self, rest: Spokeless, rows: Tensor) -> None:
+        """`rows` bool[S, n]: the attached nodes, u itself never among them."""
+        self.node, self.mask = rest.node, rows.to(rest.degree.dtype)[..., None]
+        super().__init__(rest.edges, rest.degree + self.mask, rest.loops[None])
+        self.degree[:, self.node] = self.mask.sum(1)
+        self.centre = Centre(self)
+
+    def total(self, z: Tensor) -> Tensor:
+        """One sparse product and the star."""
+        total, spoke = self.edges.total(z), z[:, self.node, None]
+        total = (
+            total.addcmul_(self.mask, spoke) if len(total) == len(self.mask) else total + self.mask * spoke
+        )
+        total[:, self.node] = self.centre.total(z)[:, 0]
+        return total
+
+    def largest(self, z: Tensor) -> Tensor:
+        """Over the edges that stay, the loops and the star."""
+        top = self.edges.largest(z.index_select(1, self.edges.senders))
+        top = torch.where(self.loops > 0, torch.maximum(top, z), top)
+        top = torch.where(self.mask > 0, torch.maximum(top, z[:, self.node, None]), top)
+        top = top * (self.degree + self.loops > 0)
+        top[:, self.node] = self.centre.largest(z)[:, 0]
+        return top
+
+    def attend(self, layer: Any, sent: Sent) -> Tensor:
+        """A softmax over the edges that stay, the node itself and the star."""
+        weighing, u, heads = Weighing(layer, sent, self), self.node, sent[0].shape[2]
+        attached, n = weighing.by_head(self.mask), self.mask.shape[1]
+        spoke = weighing.score(sent[1][:, u].repeat(1, n, 1), weighing.receiver)
+        if weighing.top is not None:
+            weighing.top = torch.maximum(
+                weighing.top, torch.where(attached > 0, spoke, torch.finfo(spoke.dtype).min)
+            )
+        spoke = weighing.only(weighing.weight(spoke, weighing.top), attached)
+        # [B, C, H, H] on the diagonal -> [B, H, H C]: one product sends u's values to all attached nodes
+        values = torch.diag_embed(weighing.values[:, u * heads : (u + 1) * heads].transpose(1, 2))
+        values = values.permute(0, 2, 3, 1).reshape(len(values), heads, -1)
+        star = (spoke.view(len(spoke), n, heads) @ values).view(len(spoke), n * heads, -1)
+        mixed = weighing.closed(star.add_(weighing.sums()))
+        mixed[:, u] = self.centre.attend(layer, sent)[:, 0]
+        return mixed
+
+    def average(self, h: Tensor) -> Tensor:
+        """[S, 1, F]: the mean over all nodes."""
+        return h.mean(1, keepdim=True)
+
+
+class Centre:
+    """The same samples where u alone receives: states of receivers are [S, 1, ...]."""
+
+    def __init__(self, star: Star) -> None:
+        self.star, self.looped, self.roots = star, star.looped, star.roots
+
+    @property
+    def degree(self) -> Tensor:
+        """Of every sender."""
+        return self.star.degree
+
+    @property
+    def loops(self) -> Tensor:
+        """Of every sender."""
+        return self.star.loops
+
+    def total(self, z: Tensor) -> Tensor:
+        """[S, 1, F]: the sum over the attached nodes."""
+        mask = self.star.mask[..., 0]
+        return (mask @ z[0])[:, None] if len(z) == 1 else torch.bmm(mask[:, None], z)
+
+    def own(self, z: Tensor) -> Tensor:
+        """[S or 1, 1, ...] of u."""
+        return z[:, self.star.node, None]
+
+    def largest(self, z: Tensor) -> Tensor:
+        """[S, 1, F]."""
+        top = torch.where(self.star.mask > 0, z, torch.finfo(z.dtype).min).amax(1, keepdim=True)
+        top = torch.where(self.own(self.loops) > 0, torch.maximum(top, self.own(z)), top)
+        return top * (self.own(self.degree) + self.own(self.loops) > 0)
+
+    def attend(self, layer: Any, sent: Sent) -> Tensor:
+        """[S, 1, H, C]."""
+        (values, sender, receiver), u, heads = sent, self.star.node, sent[0].shape[2]  # [B, n, H, ...]
+        score = layer.score(sender, receiver[:, u, None]).flatten(1)  # [B, n H]
+        attached = self.star.mask[..., 0].repeat_interleave(heads, 1)
+        own, loop = score[:, None, u * heads : (u + 1) * heads], layer.loop(self.loops)[:, u, None]
+        top = score.new_zeros(())
+        if layer.normalised and not layer.bound(sent) < Weighing.FAR:
+            score = torch.where(attached > 0, score, torch.finfo(score.dtype).min)
+            top = score.view(len(score), -1, heads).amax(1, keepdim=True)
+            top = torch.where(loop > 0, torch.maximum(top, own), top)
+            score = score - top.expand(-1, values.shape[1], -1).flatten(1)
+        weight = (score.exp() * attached).view(len(attached), -1, heads)
+        own = torch.where(loop > 0, (own - top).exp(), 0.0)
+        numerator = torch.addcmul(_by_head(weight, values), own[..., None], values[:, u, None])
+        if layer.normalised:
+            numerator = numerator / (weight.sum(1, keepdim=True) + own).clamp_min(1e-30)[..., None]
+        return numerator
+
+
+def _by_head(weight: Tensor, values: Tensor) -> Tensor:
+    """[S, 1, H, C]: values [B, n, H, C] added up by weights [S, n, H], by products that mix heads and leave that out."""
+    heads = values.shape[2]
+    mixed = torch.matmul(weight.transpose(1, 2), values.flatten(2))
+    mixed = mixed.view(len(weight), heads, heads, -1)
+    return mixed.diagonal(dim1=1, dim2=2).transpose(1, 2)[:, None]
