@@ -224,3 +224,6 @@ def test_fake_nodes_beyond_those_spoken_of_are_not_covered(data):
     certs = us.certify(votes, alpha=0.01)
     assert certs.sizes("adds")[0] == certs.size[0] == len(data.x)
     assert certs.share(at=[len(data.x), len(data.x) + 1], change="adds").tolist() == [1, 0]
+    assert certs.share(at=[0, 1], change="deletes").tolist() == [1, 0]
+    bare = us.certify(us.Votes.from_counts([[400, 0]], us.Hide(0.99, 0.9), 5, ones=0), alpha=0.01)
+    assert bare.share(at=[5, 6], change="adds").tolist() == [1, 0]

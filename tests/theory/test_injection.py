@@ -127,3 +127,20 @@ def test_worst_case_is_never_better_than_the_truth():
         true = worst(before, seen_law(*attack, hide, lose), top, rest)
         assert kept <= true[0] + Fraction(1, 10**12)
         assert lost >= true[1] - Fraction(1, 10**12)
+
+
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("rest", [None, 0.9])
+def test_the_last_bit_decides(times, rest):
+    """Unseen with 3/4, one fake node is withstood iff times · (p_top − (1 − s)p_top) exceeds its counterpart: exactly so."""
+    law = Shielded(Fraction(3, 4), Fraction(1, 2))
+    edge = 2 / 3 if times == 1 else 4 / 9
+    verdicts = set()
+    for step in range(-6, 7):
+        top = edge + step * 2.0**-54
+        given = float(1 - Fraction(top)) if rest is None else rest
+        p, q = Fraction(top), min(Fraction(given), 1 - Fraction(top))
+        right = times * (p - p / 4) > q + (1 - q) / 4
+        assert ask(law, top, given, 1, times) == right
+        verdicts.add(right)
+    assert verdicts == {True, False}

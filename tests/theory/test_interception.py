@@ -163,3 +163,27 @@ def test_where_all_may_lie_all_are_counted():
 def test_rivals_share_only_what_the_label_leaves():
     assert survives(np.array([0.9]), np.array([0.5]), np.array([0.35])).tolist() == [True]
     assert survives(np.array([0.9]), np.array([0.1]), np.array([0.4])).tolist() == [False]
+
+
+def test_one_path_is_open_where_all_its_edges_are():
+    """Several lengths apart: each power is the path's own."""
+    mask, lose = Fraction(1, 4), Fraction(3, 4)
+    for hops in range(1, 5):
+        paths = np.zeros((1, 4), dtype=np.int64)
+        paths[0, hops - 1] = 1
+        assert reach(paths, mask, lose)[0] == pytest.approx(
+            float(Fraction(3, 4) * Fraction(1, 4) ** hops), rel=1e-9
+        )
+    both = reach(np.array([[2, 0], [0, 3]]), mask, lose)
+    assert both == pytest.approx([0.75 * (1 - 0.75**2), 0.75 * (1 - (15 / 16) ** 3)], rel=1e-9)
+
+
+def test_bounds_are_a_little_above_what_they_bound():
+    mask, lose = Fraction(1, 3), Fraction(1, 7)
+    for count in (1, 5, 400):
+        exact = (1 - mask) * (1 - (1 - (1 - lose) ** 2) ** count)
+        bound = Fraction(float(reach(np.array([[0, count]]), mask, lose)[0]))
+        assert exact < bound < exact + Fraction(1, 10**11)
+    seen = np.full((1, 50), 0.01)
+    exact = 1 - (1 - Fraction(0.01)) ** 50
+    assert exact < Fraction(float(noticed(seen)[0, -1])) < exact + Fraction(1, 10**12)

@@ -6,8 +6,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from unswayed.errors import InputError
-from unswayed.theory import AddDelete, Flip, Hide, Keep, certified_size, grid, noise_from_dict
+from unswayed.errors import InputError, Unsupported
+from unswayed.theory import AddDelete, Flip, Hide, Keep, Mask, certified_size, grid, noise_from_dict
 
 NOISES = [
     Flip(0.7),
@@ -127,3 +127,32 @@ def test_every_noise_speaks_for_itself():
 def test_unknown_kinds_are_refused_by_name():
     with pytest.raises(InputError, match="'flip', 'add-delete'"):
         noise_from_dict({"kind": "none"})
+
+
+def test_what_is_seen_on_average():
+    assert Keep(5, 50).expected(10, 1000) == 1
+    assert Keep(5, 50).expected(100, 1000) == 5
+    assert Hide(0.5, 0.25).expected(80, 7) == 80 * 0.75 * 0.25
+    assert Mask(0.25, 0.5).expected(80, 8) == 42
+    assert AddDelete(0.25, 0.5).expected(80, 8) == 42
+
+
+def test_masks_are_drawn_like_entries_and_say_so():
+    noise = Mask(features=0.25, edges=0.5)
+    assert noise.thresholds == (2**30, 2**31)
+    assert noise.stand_in == AddDelete(0.25, 0.5)
+    assert noise.counts == Hide(0.5, 0.5).counts == "nodes"
+    assert AddDelete(0.25, 0.5).counts == Keep(1, 2).counts == "entries"
+    assert not noise.only_hides
+    assert Mask(0, 0.5).features == Mask(0.5, 0).edges == 0
+    assert "masked with probability 0.25" in noise.words()
+    assert noise_from_dict(noise.to_dict()) == noise
+    with pytest.raises(InputError, match="above 0"):
+        Mask(0, 0)
+    for bad in (-0.1, 1, float("nan")):
+        with pytest.raises(InputError, match="features"):
+            Mask(bad, 0.5)
+        with pytest.raises(InputError, match="edges"):
+            Mask(0.5, bad)
+    with pytest.raises(Unsupported, match="certify_intercepted"):
+        certified_size(0.9, 0.1, noise, 10)

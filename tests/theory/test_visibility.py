@@ -260,3 +260,14 @@ def test_rest_is_clipped_to_what_the_top_leaves():
     for law, ones in ((Seats(5, 50), 90), (Unseen(Fraction(9, 10)), None)):
         assert size(law, 0.9, 0.5, 200, ones) == size(law, 0.9, 1 - 0.9, 200, ones) > 0
         assert size(law, 0.9, 0.95, 200, ones) == -1
+
+
+def test_more_cells_than_are_weighed_at_a_time():
+    """Each part of a long list is weighed, in its place."""
+    cells, law = 3 * 2**16 + 5, Unseen(Fraction(9, 10))
+    adds = np.arange(cells) % 9
+    top = np.full(cells, 0.95)
+    found = law.certified(top, 1 - top, adds, np.zeros_like(adds))
+    few = law.certified(top[:9], 1 - top[:9], adds[:9], np.zeros(9, dtype=np.int64))
+    assert np.array_equal(found, few[adds])
+    assert 0 < few.sum() < 9

@@ -133,9 +133,9 @@ class About:
     def limit(self, change: str) -> IntArray | None:
         """How many additions (or deletions) there can be at most; None for changes of any kind, and where unknown.
 
-        Nodes that an attacker makes up can be more than are spoken of.
+        Where nodes are counted there is no such limit: fake ones can be more than are spoken of, and no edge's deletion is covered.
         """
-        if change == "adds" and self.threat.get("newcomers"):
+        if self.threat.get("counts") == "nodes":
             return None
         return {"adds": self.zeros, "deletes": self.ones}.get(change)
 

@@ -38,12 +38,13 @@ def certifiable(votes: Any, bounds: str, allowed: tuple[str, ...] = METHODS) -> 
 def about_votes(votes: Votes) -> About:
     """The targets of these votes."""
     threat = votes.provenance.get("threat")
+    counted = {} if votes.noise.counts == "entries" else {"counts": votes.noise.counts}
     return About(
         votes.targets,
         votes.entries,
         votes.classes,
         votes.ones,
-        threat if isinstance(threat, Mapping) else {},
+        {**(threat if isinstance(threat, Mapping) else {}), **counted},
         class_names=votes.class_names,
     )
 

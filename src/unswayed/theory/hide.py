@@ -27,6 +27,7 @@ class Hide(Noise):
     links: int | None = None
     kind: ClassVar[str] = "hide"
     drawing = "nodes"
+    counts = "nodes"
     threats = ("inject",)
 
     def __post_init__(self) -> None:

@@ -24,6 +24,7 @@ class Mask(Noise):
     features: float
     edges: float
     kind: ClassVar[str] = "mask"
+    counts = "nodes"
     threats = ("intercept",)
 
     def __post_init__(self) -> None:

@@ -49,6 +49,7 @@ class Noise(ABC):
     p_add: float  # that a 0 becomes 1; this and the next only of noise that flips entries one by one
     p_delete: float  # that a 1 becomes 0
     drawing: ClassVar[str] = "entries"  # how it is drawn: here, every entry by itself
+    counts: ClassVar[str] = "entries"  # what a size under it counts: entries, or "nodes"
     threats: ClassVar[
         tuple[str, ...]
     ] = ()  # the kinds of threat that it is for; none: all that are made of entries

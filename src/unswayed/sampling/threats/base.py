@@ -38,6 +38,7 @@ class Threat:
     """What every threat model has: `targets`, and for each of them `entries` and `ones` of its structure vector."""
 
     kind: ClassVar[str]
+    counts: ClassVar[str] = "entries"  # what a size counts: entries of the structure vector, or "nodes"
     newcomers: ClassVar[bool] = (
         False  # whether an attack brings nodes of its own, which must not matter where unseen
     )
@@ -160,8 +161,15 @@ class Threat:
         """JSON-ready: kind, sizes, content hashes and words; but for the words, equal ones mean the same question."""
         targets = update_digest("targets", torch.from_numpy(self.targets))
         said = {"words": {**self.words.to_dict(), **self._named()}}
-        new = {"newcomers": True} if self.newcomers else {}
-        return {"kind": self.kind, "number": len(self), "targets": targets, **new, **self.digests(), **said}
+        counts = {} if self.counts == "entries" else {"counts": self.counts}
+        return {
+            "kind": self.kind,
+            "number": len(self),
+            "targets": targets,
+            **counts,
+            **self.digests(),
+            **said,
+        }
 
 
 def update_digest(name: str, value: Tensor) -> str:

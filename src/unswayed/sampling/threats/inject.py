@@ -23,6 +23,7 @@ class Inject(Threat):
     """
 
     kind = "inject"
+    counts = "nodes"
     newcomers = True
     words = Words(
         unit="node",

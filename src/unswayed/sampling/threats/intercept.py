@@ -32,6 +32,7 @@ class Intercept(Threat):
     """
 
     kind = "intercept"
+    counts = "nodes"
     words = Words(
         unit="node",
         one="rewrites the features of one node",
