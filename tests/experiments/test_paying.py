@@ -15,7 +15,7 @@ from unswayed.experiments import paying_bench, paying_methods, paying_others, pa
 from unswayed.experiments.paying import Case, Result, cases, prepare, results
 from unswayed.experiments.paying_rows import AT, allowed, gains, rows_of
 from unswayed.models.floors import Floor
-from unswayed.models.training.ballots import BallotSettings
+from unswayed.models.training.ballot_settings import BallotSettings
 
 DOCS = Path(__file__).parents[2] / "docs" / "results"
 FIELDS = {

@@ -130,7 +130,7 @@ def side_by_side(data: "Dataset", parts: "Split") -> Shown:
     from unswayed.experiments.paying_methods import Tally, ballots_of
     from unswayed.models.floors import floor
     from unswayed.models.training import fit
-    from unswayed.models.training.ballots import BallotSettings
+    from unswayed.models.training.ballot_settings import BallotSettings
 
     told = torch.cat([parts.train, parts.val])
     known = torch.full_like(data.labels, -1).index_copy(0, told, data.labels[told])

@@ -187,7 +187,8 @@ def make_model(plan: ProvePlan) -> Any:
 def _trained(plan: ProvePlan, progress: Any) -> Any:
     if plan.dataset.task == "graph":
         return _trained_on_graphs(plan, progress)
-    from unswayed.models.training.ballots import BallotSettings, fit_ballots
+    from unswayed.models.training.ballot_settings import BallotSettings
+    from unswayed.models.training.ballots import fit_ballots
 
     strangers = bool(
         torch.isin(plan.targets.ids, plan.split.test).all()

@@ -17,7 +17,7 @@ from unswayed.experiments.hiding import Case
 from unswayed.experiments.kept import Arrays, Facts
 from unswayed.models.structure_free import all_floors
 from unswayed.models.training import fit
-from unswayed.models.training.ballots import BallotSettings
+from unswayed.models.training.ballot_settings import BallotSettings
 from unswayed.models.training.hashed import fit_hashed
 from unswayed.models.training.teacher import soft_labels
 from unswayed.models.training.view import view

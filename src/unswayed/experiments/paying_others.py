@@ -14,7 +14,7 @@ from unswayed.experiments.kept import Arrays, Facts
 from unswayed.experiments.paying_bench import CHANGES, Bench
 from unswayed.models import build
 from unswayed.models.training import fit
-from unswayed.models.training.ballots import BallotSettings
+from unswayed.models.training.ballot_settings import BallotSettings
 from unswayed.models.training.clean import fit_clean
 from unswayed.models.training.keeping import seeded
 from unswayed.models.training.pairs import fit_pairs

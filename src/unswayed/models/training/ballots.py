@@ -7,7 +7,7 @@ with its ballots off (a model that ignores edges), are always among what the val
 
 import copy
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -17,7 +17,8 @@ from torch.nn import functional
 from unswayed.ballots.links import Links
 from unswayed.ballots.networks import BallotNetwork, LabelBallots
 from unswayed.datasets import Dataset, Split
-from unswayed.errors import InputError
+from unswayed.models.training.aims import FEW, Aims, aims_of
+from unswayed.models.training.ballot_settings import BallotSettings
 from unswayed.models.training.classroom import (
     Classroom,
     known_labels,
@@ -32,52 +33,14 @@ from unswayed.models.training.view import View, view
 from unswayed.models.training.worst import Rows, margins, most_against, worst_harm
 from unswayed.sampling.threads import steps
 
-CHANGES = ("any", "adds")
-
-
-@dataclass(frozen=True)
-class BallotSettings:
-    """What the network is to withstand, and how it learns it. The page of choices tells how these came about."""
-
-    attack_size: int = 5  # changes of a row that the worst-case loss allows for
-    change: str = "any"  # which ones: any, or additions alone
-    voters: str = "two-hop"
-    taus: tuple[float, ...] = (2.0, 10.0, 50.0)  # how much a node's own word weighs; each is tried
-    hidden: int = 64
-    steps: int = 300
-    warm_up: int = 50  # steps before the worst case begins to count; from the first step, networks collapse
-    worst_weight: float = 0.5
-    sharpness: float = 6.0  # logits are margins per link times this
-    lr: float = 0.01
-    weight_decay: float = 5e-5
-    input_dropout: float = 0.5
-    batch: int = 1024
-    check_every: int = 20
-    patience: int = 160  # steps without a better judgement, after which a candidate is left
-    balanced: bool = False  # every class weighs the same, however rare
-    distil: bool = True  # own scores may learn a teacher's answers
-    presume: bool = True  # voters may say labels presumed without the test nodes' links, where it helps
-
-    def __post_init__(self) -> None:
-        if self.change not in CHANGES:
-            raise InputError(f"change must be one of {', '.join(CHANGES)}, not {self.change!r}.")
-        if (
-            isinstance(self.attack_size, bool)
-            or not isinstance(self.attack_size, int)
-            or self.attack_size < 1
-        ):
-            raise InputError(
-                f"The attack size to train against must be a whole number from 1 up, not {self.attack_size!r}."
-            )
-
-    @property
-    def judged_at(self) -> tuple[int, ...]:
-        """The sizes at which validation nodes judge: none, a few, the size trained against, and twice that."""
-        return 0, 1, 2, 3, self.attack_size, 2 * self.attack_size
-
-    def worst_share(self, step: int) -> float:
-        """How much of the loss the worst case is in this step."""
-        return self.worst_weight * min(max(step - self.warm_up, 0) / max(self.warm_up, 1), 1.0)
+LEANINGS = (
+    0.0,
+    0.05,
+    0.1,
+    0.2,
+    0.4,
+    0.8,
+)  # weights of own scores beside label ballots that are tried as a start
 
 
 def fit_ballots(
@@ -100,9 +63,10 @@ def fit_ballots(
     chosen = settings or BallotSettings()
     seen = view(dataset, split, protocol).to(device)
     plain = _classroom(dataset, seen, chosen)
-    room = _presuming(dataset, split, plain) if chosen.presume and chosen.voters == "two-hop" else plain
-    teach = _Teaching(dataset, room, chosen, seed, device)
-    best = _best_of_all(teach, teach.own_scores(protocol, teacher), progress)
+    teach = _Teaching(dataset, plain, chosen, seed, device).aiming(protocol, teacher)
+    if chosen.presume and chosen.voters == "two-hop" and not teach.aims.features_lead:
+        teach = replace(teach, room=_presuming(dataset, split, plain))
+    room, best = teach.room, _best_of_all(teach, progress)
     network = teach.network(best.pop("tau").item())
     network.load_state_dict(best)
     known, shaped = known_labels(dataset.labels, torch.cat([split.train, split.val])), None
@@ -139,16 +103,12 @@ def _presuming(dataset: Dataset, split: Split, plain: Classroom) -> Classroom:
     return room if room.judge(untrained) > plain.judge(untrained) else plain
 
 
-def _best_of_all(
-    teach: "_Teaching", own: dict[str, Tensor] | None, progress: Progress | None
-) -> dict[str, Tensor]:
+def _best_of_all(teach: "_Teaching", progress: Progress | None) -> dict[str, Tensor]:
     """The weights, and `tau`, that judged best over everything that was tried."""
     settings, best = teach.settings, Best()
     total = len(settings.taus) * settings.steps
     for turn, tau in enumerate(settings.taus):
-        candidate = teach.network(tau)
-        if own is not None:
-            candidate.own.load_state_dict(own)
+        candidate = teach.start(tau, best)
         with seeded(teach.seed, teach.device):
             for step in teach.learning(candidate, best):
                 if progress is not None and step % settings.check_every == 0:
@@ -168,6 +128,38 @@ class _Teaching:
     settings: BallotSettings
     seed: int
     device: str
+    own: dict[str, Tensor] | None = None
+    aims: Aims = field(default_factory=Aims)
+
+    @property
+    def attack_size(self) -> int:
+        """How many changes the worst case allows for: as set, or as few as count."""
+        return min(self.settings.attack_size, FEW) if self.aims.features_lead else self.settings.attack_size
+
+    def aiming(self, protocol: str, teacher: Tensor | None) -> "_Teaching":
+        """The same with own scores that learnt alone, and the aims that follow from them."""
+        taught = replace(self, own=self.own_scores(protocol, teacher))
+        silent = None if taught.own is None else _ballots_off(taught.with_own(self.settings.taus[0]))
+        return replace(taught, aims=aims_of(self.room, silent, self.settings.attack_size))
+
+    def with_own(self, tau: float) -> BallotNetwork:
+        """An untrained network whose own scores have learnt alone, but say nothing yet."""
+        network = self.network(tau)
+        if self.own is not None:
+            network.own.load_state_dict(self.own)
+        return network
+
+    def start(self, tau: float, best: Best) -> BallotNetwork:
+        """Where training begins: at label ballots, or, where features say more, at the best mixture of both; all are offered."""
+        loudest, start = -1.0, self.with_own(tau)
+        for weight in LEANINGS if self.aims.features_lead else ():
+            mixed = self.with_own(tau)
+            with torch.no_grad():
+                mixed.own_weight.fill_(weight)
+            score = self._offer(best, mixed.eval())
+            if score > loudest:
+                loudest, start = score, mixed
+        return start
 
     def network(self, tau: float) -> BallotNetwork:
         """An untrained network; the seed decides its weights."""
@@ -216,7 +208,9 @@ class _Teaching:
             self._loss(network, shown, starts, step).backward()  # type: ignore[no-untyped-call]
             optimiser.step()
             if step % settings.check_every == 0 or step == settings.steps:
-                better = step if self._offer(best, network.eval()) else better
+                before = best.score
+                self._offer(best, network.eval())
+                better = step if best.score > before else better
             yield step
             if step - max(better, 2 * settings.warm_up) >= settings.patience:
                 return
@@ -230,14 +224,13 @@ class _Teaching:
             lead.own_weight.fill_(1.0)
         return lead.eval()
 
-    def _offer(self, best: Best, network: BallotNetwork) -> bool:
-        """Whether this network is better than all before; of two equal ones the earlier, simpler one stays."""
-        score = self.room.judge(network)
-        if best.score is not None and score <= best.score:
-            return False
-        best.score = score
-        best.weights = {**copy.deepcopy(network.state_dict()), "tau": torch.tensor(network.tau)}
-        return True
+    def _offer(self, best: Best, network: BallotNetwork) -> float:
+        """How well this network is judged, which is kept if better than all before; of two equal ones the earlier, simpler one."""
+        score = self.aims.score(self.room.proved(network))
+        if best.score is None or score > best.score:
+            best.score = score
+            best.weights = {**copy.deepcopy(network.state_dict()), "tau": torch.tensor(network.tau)}
+        return score
 
     def _loss(self, network: BallotNetwork, links: Links, starts: Tensor, step: int) -> Tensor:
         """Cross-entropy of the margins now, and of what the worst changes of the row leave of them.
@@ -248,7 +241,7 @@ class _Teaching:
         learnt = train[torch.randperm(len(train), device=train.device)][: max(len(train) // 2, 1)]
         said = network.newcomers(links, room.known.index_fill(0, learnt, -1))
         share = settings.worst_share(step)
-        against = most_against(said, settings.attack_size) if share else None
+        against = most_against(said, self.attack_size) if share else None
         loss, weight = torch.zeros((), device=said.device), torch.zeros((), device=said.device)
         parts = Rows.alike(starts, learnt[: settings.batch])
         targets = torch.cat([rows.targets for rows in parts])
@@ -261,8 +254,8 @@ class _Teaching:
             scale = (2 + rows.degree)[:, None] / settings.sharpness  # a margin per link, whatever the degree
             loss = loss + (1 - share) * self._wrong(margin / scale, label)
             if against is not None:
-                harm = worst_harm(own, heard, against, rows, label, settings.attack_size, settings.change)
-                attacked = (margin - harm) / (scale + settings.attack_size / settings.sharpness)
+                harm = worst_harm(own, heard, against, rows, label, self.attack_size, settings.change)
+                attacked = (margin - harm) / (scale + self.attack_size / settings.sharpness)
                 loss = loss + share * self._wrong(attacked, label)
             weight = weight + room.weights[label].sum()
         return loss / weight

@@ -59,19 +59,23 @@ class Classroom:
         data = copy.copy(self.seen.data).cpu()
         return tuple(Row(data, panel.judges.cpu()) for panel in self.panels)
 
-    def judge(self, network: BallotModel) -> float:
-        """The weighted share of judges for which the network is proved right, averaged over the sizes that count."""
+    def proved(self, network: BallotModel) -> list[float]:
+        """The weighted share of judges for which the network is proved right at each of the sizes."""
         tried, links, y = copy.deepcopy(network).cpu(), self.links.to("cpu"), self.seen.data.y.cpu()
-        proved, all_in_all = 0.0, 0.0
+        proved, all_in_all = torch.zeros(len(self.judged_at), dtype=torch.float64), 0.0
         for panel, threat in zip(self.panels, self.threats, strict=True):
             proofs = prove(tried.freeze(links, known=panel.known.cpu()), threat)
             truth = y[threat.nodes]
             right = torch.from_numpy(proofs.label == truth.numpy())
             size = torch.from_numpy(proofs.sizes(self.change).copy())
-            share = torch.stack([right & (size >= k) for k in self.judged_at]).double().mean(dim=0)
             weight = self.weights.cpu().double()[truth]
-            proved, all_in_all = proved + float((share * weight).sum()), all_in_all + float(weight.sum())
-        return proved / all_in_all
+            holds = torch.stack([right & (size >= k) for k in self.judged_at]).double()
+            proved, all_in_all = proved + holds @ weight, all_in_all + float(weight.sum())
+        return (proved / all_in_all).tolist()
+
+    def judge(self, network: BallotModel) -> float:
+        """The same, averaged over the sizes."""
+        return sum(self.proved(network)) / len(self.judged_at)
 
 
 def known_labels(y: Tensor, nodes: Tensor) -> Tensor:

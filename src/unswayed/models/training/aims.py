@@ -1,0 +1,54 @@
+"""Aims: at which sizes a network's proofs count, read off the labelled nodes before anything is trained."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from unswayed.ballots.models import BallotModel
+from unswayed.ballots.networks import LabelBallots
+from unswayed.models.training.classroom import Classroom
+
+FEW = 2  # changes up to which proofs count where features say more than links
+SEEN_OVER = (
+    0.5  # the share of judges that have more links than a size, for the size to be inside the degree wall
+)
+
+
+@dataclass(frozen=True)
+class Aims:
+    """Which of the judged sizes count (none named: all, alike), and the least that must be proved at each."""
+
+    counted: tuple[int, ...] = ()
+    least: tuple[float, ...] = ()
+
+    @property
+    def features_lead(self) -> bool:
+        """Whether features say more than links, so that a few changes count."""
+        return bool(self.counted)
+
+    def score(self, proved: Sequence[float]) -> float:
+        """The mean of what is proved at the sizes that count; 0 where it is too little at another."""
+        if any(share < least for share, least in zip(proved, self.least, strict=False)):
+            return 0.0
+        counted = [proved[place] for place in self.counted or range(len(proved))]
+        return sum(counted) / len(counted)
+
+
+def aims_of(room: Classroom, silent: BallotModel | None, attack_size: int) -> Aims:
+    """Every size counts where untrained label ballots prove more at the attack's size than own scores are right about.
+
+    Elsewhere features say more than links, and a few changes count. At sizes that most judges have no more links than,
+    nobody can do better than own scores, and no network may do worse. `silent` is the network with its ballots off.
+    """
+    sizes = room.judged_at
+    if silent is None:
+        return Aims()
+    spoken, alone = room.proved(LabelBallots(room.classes)), room.proved(silent)
+    if spoken[sizes.index(attack_size)] > alone[sizes.index(attack_size)]:
+        return Aims()
+    degree = torch.bincount(room.links.target, minlength=room.links.nodes)
+    judges = torch.cat([panel.judges for panel in room.panels])
+    inside = [float((degree[judges] > size).float().mean()) > SEEN_OVER for size in sizes]
+    least = tuple(0.0 if over else share for over, share in zip(inside, alone, strict=True))
+    return Aims(tuple(place for place, size in enumerate(sizes) if size <= FEW), least)

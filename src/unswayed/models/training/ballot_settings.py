@@ -1,0 +1,52 @@
+"""How ballot networks are trained."""
+
+from dataclasses import dataclass
+
+from unswayed.errors import InputError
+
+CHANGES = ("any", "adds")
+
+
+@dataclass(frozen=True)
+class BallotSettings:
+    """What the network is to withstand, and how it learns it. The page of choices tells how these came about."""
+
+    attack_size: int = 5  # changes of a row that the worst-case loss allows for
+    change: str = "any"  # which ones: any, or additions alone
+    voters: str = "two-hop"
+    taus: tuple[float, ...] = (2.0, 10.0, 50.0)  # how much a node's own word weighs; each is tried
+    hidden: int = 64
+    steps: int = 300
+    warm_up: int = 50  # steps before the worst case begins to count; from the first step, networks collapse
+    worst_weight: float = 0.5
+    sharpness: float = 6.0  # logits are margins per link times this
+    lr: float = 0.01
+    weight_decay: float = 5e-5
+    input_dropout: float = 0.5
+    batch: int = 1024
+    check_every: int = 20
+    patience: int = 160  # steps without a better judgement, after which a candidate is left
+    balanced: bool = False  # every class weighs the same, however rare
+    distil: bool = True  # own scores may learn a teacher's answers
+    presume: bool = True  # voters may say labels presumed without the test nodes' links, where it helps
+
+    def __post_init__(self) -> None:
+        if self.change not in CHANGES:
+            raise InputError(f"change must be one of {', '.join(CHANGES)}, not {self.change!r}.")
+        if (
+            isinstance(self.attack_size, bool)
+            or not isinstance(self.attack_size, int)
+            or self.attack_size < 1
+        ):
+            raise InputError(
+                f"The attack size to train against must be a whole number from 1 up, not {self.attack_size!r}."
+            )
+
+    @property
+    def judged_at(self) -> tuple[int, ...]:
+        """The sizes at which validation nodes judge: none, a few, the size trained against, and twice that."""
+        return 0, 1, 2, 3, self.attack_size, 2 * self.attack_size
+
+    def worst_share(self, step: int) -> float:
+        """How much of the loss the worst case is in this step."""
+        return self.worst_weight * min(max(step - self.warm_up, 0) / max(self.warm_up, 1), 1.0)

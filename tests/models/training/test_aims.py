@@ -1,0 +1,82 @@
+"""At which sizes proofs count: where links say more than features, everywhere; elsewhere at few changes, within bounds."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch_geometric.data import Data
+from torch_geometric.utils import erdos_renyi_graph
+
+import unswayed as us
+from unswayed.datasets import Dataset, Split
+from unswayed.models.training.aims import Aims, aims_of
+from unswayed.models.training.ballot_settings import BallotSettings
+from unswayed.models.training.ballots import fit_ballots
+from unswayed.models.training.classroom import Classroom, plain_panels
+from unswayed.models.training.view import view
+
+SIZES = BallotSettings().judged_at
+
+
+def graph(degree: float, telling: float, *, friends: bool) -> tuple[Dataset, Split]:
+    """Two classes; features tell them apart as much as said, links go to friends of the own class or to anybody."""
+    torch.manual_seed(0)
+    y = torch.arange(160) % 2
+    edges = erdos_renyi_graph(160, degree / 160)
+    edges = edges[:, y[edges[0]] == y[edges[1]]] if friends else edges
+    x = torch.randn(160, 4) + telling * torch.nn.functional.one_hot(y, 4)
+    mixed = torch.randperm(160)
+    return Dataset("two", "node", 4, 2, data=Data(x=x, edge_index=edges, y=y)), Split(
+        mixed[:50], mixed[50:90], mixed[90:]
+    )
+
+
+def room_of(dataset: Dataset, split: Split) -> Classroom:
+    seen = view(dataset, split, "transductive")
+    panels = plain_panels(dataset.labels, torch.cat([split.train, split.val]), split.val)
+    return Classroom(seen, panels, SIZES, "any", torch.ones(2))
+
+
+def silent(*, right: bool) -> us.BallotNetwork:
+    """A network of features alone: the first two columns decide, rightly or the other way round."""
+    network = us.BallotNetwork(4, 2, hidden=2, voters="two-hop")
+    with torch.no_grad():
+        for weight in network.own.parameters():
+            weight.zero_()
+        network.own[0].weight[0, 0] = network.own[0].weight[1, 1] = 1.0
+        network.own[3].weight.copy_(torch.eye(2) if right else 1 - torch.eye(2))
+        network.own_weight.fill_(1.0)
+        network.label_weight.fill_(0.0)
+    return network.eval()
+
+
+def test_every_size_counts_where_links_say_more() -> None:
+    dataset, split = graph(60, 0.0, friends=True)
+    assert aims_of(room_of(dataset, split), silent(right=True), 5) == Aims()
+    assert aims_of(room_of(dataset, split), None, 5) == Aims()
+
+
+def test_few_changes_count_where_features_say_more_and_nothing_is_lost_behind_the_degree_wall() -> None:
+    dataset, split = graph(4, 4.0, friends=False)
+    aims = aims_of(room_of(dataset, split), silent(right=True), 5)
+    assert aims.features_lead
+    assert aims.counted == (0, 1, 2)
+    assert aims.least[0] == 0.0  # nearly everybody has a link
+    assert aims.least[-1] > 0.8  # hardly anybody has more than ten
+    flat = [aims.least[-1]] * len(SIZES)
+    assert aims.score(flat) == pytest.approx(flat[0])
+    assert aims.score([1.0] * (len(SIZES) - 1) + [flat[0] - 0.1]) == 0.0
+
+
+def test_a_network_that_leans_on_features_proves_no_less_than_they_do() -> None:
+    dataset, split = graph(12, 2.0, friends=False)
+    settings = BallotSettings(steps=20, taus=(10.0,), distil=False)
+    network = fit_ballots(dataset, split, settings=replace(settings, presume=False))
+    assert network.seen is None
+    proofs = us.prove(network, us.Row(dataset.graph, split.val))
+    alone = network.thaw().freeze(Data(x=dataset.graph.x, edge_index=dataset.graph.edge_index[:, :0]))
+    floor = us.prove(
+        alone, us.Row(Data(x=dataset.graph.x, edge_index=dataset.graph.edge_index[:, :0]), split.val)
+    )
+    y = dataset.labels[split.val]
+    assert proofs.accuracy(y, at=[0, 1, 2]).mean() >= float((floor.label == y.numpy()).mean()) - 0.03
