@@ -15,6 +15,7 @@ html_theme = "furo"
 html_title = "unswayed"
 html_static_path = ["_static"]
 html_css_files = ["wide.css"]
+html_js_files = ["accessible.js"]
 autodoc_typehints = "none"  # numpy spells array types at length; the docstrings say shapes
 python_maximum_signature_line_length = 90
 default_role = "code"  # single backticks in docstrings are code

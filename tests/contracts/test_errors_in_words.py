@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.ensemble import RandomForestClassifier
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 from torch_geometric.nn import GraphSAGE
 
 import unswayed as us
@@ -38,6 +38,7 @@ WRONG = {
     "one that nobody has": (lambda: us.certify(VOTES, colour=1), "it takes votes, alpha"),
     "one of a report": (lambda: us.write_report("r.html", us.certify(VOTES), thruth=[0]), "did you mean truth="),
     "a table of edges": (lambda: us.Row(pd.DataFrame({"source": [0], "target": [1]}), [0]), "from_pandas_edgelist"),
+    "several kinds of nodes": (lambda: us.Row(HeteroData(), [0]), "relation that is attacked"),
     "node names without names": (lambda: us.Row(graph(), ["ann"]), "node_names"),
     "text in Bits": (lambda: us.Bits([["a", "b"]]), "binarise"),
     "text in a DataFrame": (lambda: us.Bits(pd.DataFrame({"a": ["x", "y"]})), "binarise"),

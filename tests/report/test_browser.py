@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import unswayed as us
+from tests.browsing import complaints
 from unswayed.report.html import write_report
 
 pytestmark = pytest.mark.browser
@@ -58,6 +59,34 @@ def visit(chromium):
     assert noise == []
     assert len(requests) == len(contexts)
     assert all(url.startswith("file:") for url in requests)
+
+
+LOOKS = {
+    "light": {"color_scheme": "light"},
+    "dark": {"color_scheme": "dark"},
+    "phone": {"viewport": {"width": 360, "height": 740}, "is_mobile": True, "has_touch": True},
+}
+
+
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("kind", ["row", "asymmetric", "flagged", "one"])
+def test_an_accessibility_checker_finds_nothing(visit, tmp_path, certs_of, graph, kind, look):
+    noise = us.AddDelete(p_add=0.02, p_delete=0.4) if kind == "asymmetric" else None
+    certs, truth = certs_of(targets=1 if kind == "one" else 30, noise=noise)
+    flag = {"positive": int(truth[0])} if kind == "flagged" else {}
+    path = write_report(tmp_path / "r.html", certs, data=graph, truth=truth, floor=0.5, command="x", **flag)
+    page = visit(path, bypass_csp=True, **LOOKS[look])
+    page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
+    assert complaints(page) == []
+
+
+def test_print_leaves_out_what_paper_cannot_do(visit, report):
+    page = visit(report[2])
+    page.emulate_media(media="print")
+    for part in (".tools", "#more", "#copy", "aside"):
+        assert not page.locator(part).first.is_visible()
+    assert page.locator("h1").is_visible()
+    assert page.locator("#table tbody tr").count() > 0
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from unswayed.certificates.presenting import plural
 from unswayed.files import write_atomically
 from unswayed.report import charts
 from unswayed.report.neighbourhood import pictures, with_attacks
-from unswayed.report.summary import Summary, median, summarise
+from unswayed.report.summary import Summary, median, nice_sizes, summarise
 from unswayed.report.words import attack, confidence, headline, percent, reading, staying, verdict
 from unswayed.spelling import check_keywords
 
@@ -238,7 +238,7 @@ def _flags_section(summary: Summary) -> str:
     """What stays flagged, as a sentence and a table; "" where no class was named."""
     if summary.positive is None:
         return ""
-    sizes = summary.curve.sizes
+    sizes = np.array(nice_sizes(summary.top))
     recall, right = summary.recall(sizes).tolist(), summary.precision(sizes)
     shown = ["–"] * len(sizes) if right is None else [f"{share:.3f}" for share in right.tolist()]
     rows = "".join(
