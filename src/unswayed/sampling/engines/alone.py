@@ -7,6 +7,7 @@ from torch import Tensor
 
 from unswayed.sampling.classifier import Classifier
 from unswayed.sampling.engines.cores import full_precision
+from unswayed.sampling.engines.nearby import Nearby
 from unswayed.sampling.inputs import Graph
 from unswayed.sampling.question import Question
 from unswayed.sampling.sparse_graphs import SparseLayout, sample_numbers
@@ -15,13 +16,17 @@ from unswayed.theory.noise import Noise
 
 
 class Alone:
-    """One answer at a time, from a batch of one: nothing is remembered, rewritten, shared or left out."""
+    """One answer at a time, from a batch of one: nothing is remembered, rewritten or shared.
+
+    Nothing is left out either, but of a large graph what a recognised module cannot hear (see `nearby`).
+    """
 
     def __init__(self, question: Question, classifier: Classifier | None = None) -> None:
         self.question, self.device = question, torch.device(question.device)
         self.classifier = classifier or Classifier(
             question.model, question.threat, question.classes, question.device, question.dtype
         )
+        self.nearby = Nearby.of(question)
         self.seconds: float | None = None  # that one graph takes, the best so far
         self._layout: tuple[int, Layout | SparseLayout] | None = None
         self._features: tuple[Graph, Tensor] | None = None
@@ -44,6 +49,8 @@ class Alone:
 
     def about(self, classifier: Classifier, graph: Graph, edges: Tensor, node: Tensor | None) -> Tensor:
         """The answer to one graph with these edges; at these nodes of it, where nodes are classified."""
+        if self.nearby is not None and node is not None:
+            graph, edges, node = self.nearby.part(graph, edges, node)
         begin = time.perf_counter()
         out = classifier.logits(graph, self._constant(graph), edges, 1)
         took = time.perf_counter() - begin

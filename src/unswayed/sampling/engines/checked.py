@@ -126,7 +126,8 @@ class Checked(Counting):
         classifier: Classifier | None = None,
     ) -> Tensor:
         """The answer to the trial graph i in a call of its own, [1, targets, classes]."""
-        edges = layout.trial(self.question.noise, i, i + 1)
+        make = layout.trial if self.alone.nearby is None else layout.sampled
+        edges = make(self.question.noise, i, i + 1)
         return self._alone(layout, nodes, edges, classifier or self.classifier)
 
     def _alone(

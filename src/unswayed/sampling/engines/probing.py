@@ -28,7 +28,10 @@ def agree(engine: Any, alone: Alone, question: Question) -> bool:
     Votes alone would say little: where nearly all go to one class, a wrong engine has them right.
     """
     targets = unlike(question.threat)
-    noises: list[Noise | None] = [None] if question.sparse else [None, half(question.noise)]
+    rough = half(question.noise)
+    if alone.nearby is not None:
+        rough = alone.nearby.rough(question.noise, question.threat.drawn(0))
+    noises: list[Noise | None] = [None] if question.sparse else [None, rough]
     return all(_alike(engine, alone, targets, noise) for noise in noises)
 
 
