@@ -59,6 +59,7 @@ NEAREST = {
     "hiding": "visibility",
     "keep": "noise",
     "hide": "noise",
+    "mask": "noise",
 }
 LONG = ("test_coverage.py", "test_brute_force.py", "test_exact_check.py", "in_1e11", "100000000")
 TEST_SECONDS, ALL_SECONDS = 30, 200  # of processor time, for any one test and for all of them

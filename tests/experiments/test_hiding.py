@@ -67,7 +67,7 @@ def test_rows_and_page_are_written(kept: Path) -> None:
     out = kept / "results"
     assert [path.name for path in hiding_page.publish(results(kept), out)] == ["hiding.json", "hiding.md"]
     rows = json.loads((out / "hiding.json").read_text())["rows"]
-    assert len(rows) == len(LINKS) - 1 + len(FAKES) - 1 + 2  # of what was hidden, three numbers of links
+    assert len(rows) == len(LINKS) - 2 + len(FAKES) - 2 + 2 * 2  # of what was hidden, three numbers of links
     assert all(set(row) >= REQUIRED for row in rows)
     for row in rows:
         curve = [row["certified_accuracy"][str(k)] for k in AT]

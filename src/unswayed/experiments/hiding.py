@@ -15,8 +15,16 @@ from unswayed.errors import InputError
 from unswayed.experiments.kept import Arrays, Facts, Say, arguments, complete, read_all, settings
 from unswayed.experiments.kept import Result as Kept
 
-LINKS = ("floors", "keep", "delete", "hashed", "ballots")  # against links that are added
-FAKES = ("floors", "hide", "hashed by nodes", "feature ballots")  # against fake nodes
+# Each kind of proof of two bases: what known labels say, without any training, and what was trained
+LINKS = (  # against links that are added
+    *("label floor", "keep labels", "delete labels", "hash labels", "label ballots"),
+    *("floors", "keep", "delete", "hashed", "ballots"),
+)
+FAKES = (  # against fake nodes
+    *("label floor", "hide labels", "label votes"),
+    *("floors", "hide", "hashed by nodes", "feature ballots"),
+)
+UNTRAINED = (*LINKS[:5], *FAKES[:3])
 METHODS = {"photo": LINKS, "cora": FAKES, "citeseer": FAKES, "amherst41": FAKES}
 COMMAND = "unswayed reproduce hiding"
 
@@ -43,16 +51,19 @@ class Case:
 Result = Kept[Case]
 
 
-def cases(seeds: Collection[int], datasets: Collection[str] | None = None) -> Iterator[Case]:
+def cases(
+    seeds: Collection[int], datasets: Collection[str] | None = None, methods: Collection[str] | None = None
+) -> Iterator[Case]:
     """Every result wanted, seeds outermost, so that an interrupted run has every graph for fewer splits."""
     if unknown := [name for name in datasets or () if name not in METHODS]:
         raise InputError(
             f"This experiment knows no dataset {unknown[0]!r}; choose from {', '.join(METHODS)}."
         )
     for seed in seeds:
-        for dataset, methods in METHODS.items():
+        for dataset, own in METHODS.items():
             if datasets is None or dataset in datasets:
-                yield from (Case(dataset, seed, method) for method in methods)
+                wanted = own if methods is None else [method for method in own if method in methods]
+                yield from (Case(dataset, seed, method) for method in wanted)
 
 
 def prepare(
@@ -90,8 +101,12 @@ def main(argv: list[str] | None = None) -> None:
     """Do the work of this experiment; no certificate of polled votes, no page."""
     parser = arguments("unswayed.experiments.hiding", main.__doc__, range(3))
     parser.add_argument("--datasets", nargs="+", default=list(METHODS))
+    parser.add_argument(
+        "--untrained", action="store_true", help="only what needs no training but the floor's"
+    )
     told = parser.parse_args(argv)
-    prepare(cases(told.seeds, told.datasets), **settings(told))
+    methods = UNTRAINED if told.untrained else None
+    prepare(cases(told.seeds, told.datasets, methods), **settings(told))
 
 
 if __name__ == "__main__":

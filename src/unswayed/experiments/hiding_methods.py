@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from torch_geometric.data import Data
 
 import unswayed as us
@@ -15,6 +16,7 @@ from unswayed.ballots.hashed import Hashed
 from unswayed.datasets import Dataset, Split, load, split
 from unswayed.experiments.hiding import Case
 from unswayed.experiments.kept import Arrays, Facts
+from unswayed.experiments.paying_methods import Hearsay, Tally, ballots_of
 from unswayed.models.structure_free import all_floors
 from unswayed.models.training import fit
 from unswayed.models.training.ballot_settings import BallotSettings
@@ -74,11 +76,17 @@ class Bench:
             seed=self.case.seed, device=self.device, teacher=self.teacher,
         )  # fmt: skip
 
-    def about(self, model: nn.Module) -> Facts:
+    def known(self, *parts: Tensor) -> Tensor:
+        """int64[n]: the labels of these nodes, −1 elsewhere."""
+        labels, told = self.dataset.labels, torch.cat(parts)
+        return torch.full_like(labels, -1).index_copy(0, told, labels[told])
+
+    def about(self, model: nn.Module, data: Data | None = None) -> Facts:
         """Accuracy on the test nodes with all edges and with none."""
         edges, model = self.plain.edge_index, model.cpu()
+        x = self.plain.x if data is None else data.x
         with torch.no_grad():
-            said = [model(self.plain.x, index).argmax(dim=1) for index in (edges, edges[:, :0])]
+            said = [model(x, index).argmax(dim=1) for index in (edges, edges[:, :0])]
         right = [float((own == self.dataset.labels)[self.parts.test].float().mean()) for own in said]
         model.to(self.device)
         return {"base_accuracy": right[0], "accuracy_edgeless": right[1]}
@@ -90,23 +98,77 @@ def floors(bench: Bench) -> tuple[Arrays, Facts]:
     return {name: own.predictions[bench.parts.test].cpu().numpy() for name, own in found.items()}, {}
 
 
-def _smoothed(bench: Bench, threat: Any, noises: Sequence[Any], samples: int) -> tuple[Arrays, Facts]:
-    """The votes of the base under each noise; validation nodes choose later, test nodes certify."""
+def label_floor(bench: Bench) -> tuple[Arrays, Facts]:
+    """The majority, and a perceptron that learns from labels alone."""
+    labels, parts = bench.dataset.labels, bench.parts
+    network = fit(
+        "mlp", bench.dataset, parts, protocol=bench.case.protocol, seed=bench.case.seed, device=bench.device
+    )
+    with torch.no_grad():
+        said = network.cpu()(bench.plain.x, bench.plain.edge_index).argmax(dim=1)[parts.test]
+    majority = labels[parts.train].bincount().argmax().expand(len(parts.test))
+    return {"majority": majority.numpy(), "labels": said.numpy()}, {}
+
+
+def _smoothed(
+    bench: Bench,
+    threat: Any,
+    noises: Sequence[Any],
+    samples: int,
+    base: nn.Module | None = None,
+    told: Callable[[Tensor], Tensor] | None = None,
+) -> tuple[Arrays, Facts]:
+    """The votes of the base under each noise; validation nodes choose later, test nodes certify.
+
+    `told` makes features of known labels; while validation nodes choose, their own labels are not among these.
+    """
+    model = bench.network if base is None else base
+    known = {"val": (bench.parts.train,), "test": (bench.parts.train, bench.parts.val)}
+    data = {
+        part: bench.plain
+        if told is None
+        else Data(x=told(bench.known(*who)), edge_index=bench.plain.edge_index)
+        for part, who in known.items()
+    }
     nodes = {"val": bench.parts.val[:CHOOSING], "test": bench.parts.test}
     arrays: Arrays = {"val-truth": bench.dataset.labels[nodes["val"]].numpy()}
     tried: list[Facts] = []
     for noise in noises:
         for part, targets in nodes.items():
             votes = us.poll(
-                bench.network, threat(bench.plain, targets), noise, samples=samples, device=bench.device,
+                model, threat(data[part], targets), noise, samples=samples, device=bench.device,
                 purpose="select" if part == "val" else "certify", progress=False,
             )  # fmt: skip
             assert votes.ones is not None
             arrays[f"{part}-{len(tried)}"] = votes.counts.astype(np.int32)
             arrays[f"{part}-ones"] = votes.ones
-        tried.append({"model": "sage", "noise": votes.noise.to_dict()})
-    told = {"tried": tried, "samples": samples, "entries": int(votes.entries[0])}
-    return arrays, {**told, **bench.about(bench.network)}
+        tried.append({"model": "sage" if told is None else "labels", "noise": votes.noise.to_dict()})
+    how = {"tried": tried, "samples": samples, "entries": int(votes.entries[0])}
+    return arrays, {**how, **bench.about(model, data["test"])}
+
+
+def _one_hot(bench: Bench) -> Callable[[Tensor], Tensor]:
+    """Known labels as features, a column a class."""
+    return lambda known: functional.one_hot(known + 1, bench.dataset.num_classes + 1)[:, 1:].float()
+
+
+def keep_labels(bench: Bench) -> tuple[Arrays, Facts]:
+    """The sum of label ballots of a few links."""
+    noises = [us.Keep(*pair) for pair in KEEPS]
+    return _smoothed(bench, us.Row, noises, bench.samples, Tally().eval(), partial(ballots_of, bench.dataset))
+
+
+def delete_labels(bench: Bench) -> tuple[Arrays, Facts]:
+    """The sum of label ballots of the links that are not deleted."""
+    noises = [us.AddDelete(p_add=0, p_delete=p) for p in DELETES]
+    return _smoothed(bench, us.Row, noises, bench.samples, Tally().eval(), partial(ballots_of, bench.dataset))
+
+
+def hide_labels(bench: Bench) -> tuple[Arrays, Facts]:
+    """The sum of neighbours' known labels, where nodes and edges are hidden."""
+    noises = [us.Hide(nodes=n, edges=e) for n, e in HIDES]
+    samples = max(1000, bench.samples // FEWER)
+    return _smoothed(bench, us.Inject, noises, samples, Tally().eval(), _one_hot(bench))
 
 
 def keep(bench: Bench) -> tuple[Arrays, Facts]:
@@ -128,6 +190,42 @@ def hide(bench: Bench) -> tuple[Arrays, Facts]:
 def _proved(bench: Bench, model: Any, threat: Any) -> tuple[Arrays, Facts]:
     proofs = us.prove(model, threat(bench.plain, bench.parts.test))
     return {"label": proofs.label, "adds": proofs.sizes("adds")}, {}
+
+
+def label_ballots(bench: Bench) -> tuple[Arrays, Facts]:
+    """Exact, without any training."""
+    known = bench.known(bench.parts.train, bench.parts.val)
+    frozen = us.LabelBallots(bench.dataset.num_classes).freeze(bench.dataset.graph, known=known)
+    return {**_proved(bench, frozen, us.Row)[0]}, {"model": "label ballots", **bench.about(frozen)}
+
+
+def label_votes(bench: Bench) -> tuple[Arrays, Facts]:
+    """Exact, without any training: neighbours say the labels that are known of them, and nothing else."""
+    known, classes = bench.known(bench.parts.train, bench.parts.val), bench.dataset.num_classes
+    network = us.BallotNetwork(bench.dataset.num_features, classes, voters="features").eval()
+    frozen = network.freeze(bench.plain, known=known)
+    return {**_proved(bench, frozen, us.Inject)[0]}, {"model": "label votes", **bench.about(frozen)}
+
+
+def hash_labels(bench: Bench) -> tuple[Arrays, Facts]:
+    """A vote of label ballots of separate groups of edges; the validation nodes choose how many."""
+    parts, heard = bench.parts, _one_hot(bench)
+    judges, edges = parts.val[:CHOOSING], bench.plain.edge_index
+    truth = bench.dataset.labels[judges].numpy()
+    asked = {name: Data(x=heard(known), edge_index=edges) for name, known in (
+        ("val", bench.known(parts.train)), ("test", bench.known(parts.train, parts.val)),
+    )}  # fmt: skip
+
+    def score(vote: Any) -> float:
+        proofs = us.prove(vote, us.AllPairs(asked["val"], judges))
+        return float(proofs.accuracy(truth, at=JUDGED_AT, change="adds").mean())
+
+    votes = [us.Hashed(Hearsay(bench.dataset.num_classes), groups).eval() for groups in GROUPS]
+    vote = max(votes, key=score)
+    proofs = us.prove(vote, us.AllPairs(asked["test"], parts.test))
+    right = float((proofs.label == bench.common()["truth"]).mean())
+    facts = {"model": "label ballots", "groups": vote.groups, "base_accuracy": right}
+    return {"label": proofs.label, "adds": proofs.sizes("adds")}, facts
 
 
 def _hashed(bench: Bench, by: str, threat: Any) -> tuple[Arrays, Facts]:
@@ -182,6 +280,13 @@ def feature_ballots(bench: Bench) -> tuple[Arrays, Facts]:
 
 
 METHOD_OF: dict[str, Callable[[Bench], tuple[Arrays, Facts]]] = {
+    "label floor": label_floor,
+    "keep labels": keep_labels,
+    "delete labels": delete_labels,
+    "hash labels": hash_labels,
+    "label ballots": label_ballots,
+    "hide labels": hide_labels,
+    "label votes": label_votes,
     "floors": floors,
     "keep": keep,
     "delete": delete,

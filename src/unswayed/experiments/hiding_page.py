@@ -20,6 +20,12 @@ AT = (0, 1, 2, 5, 10)
 ALPHA = 0.001
 LINKED = (None, 5, 1)  # links that a fake node may have; None: any number
 TOLD = {
+    "keep labels": "labels smoothed, a few links kept (`Keep`)",
+    "delete labels": "labels smoothed, links deleted (`AddDelete(p_add=0)`)",
+    "hash labels": "labels proved, groups of edges (`Hashed`)",
+    "label ballots": "labels proved, ballots",
+    "hide labels": "labels smoothed, nodes and edges hidden (`Hide`)",
+    "label votes": "labels proved, ballots of features",
     "keep": "smoothed, a few links kept (`Keep`)",
     "delete": "smoothed, links deleted (`AddDelete(p_add=0)`)",
     "hide": "smoothed, nodes and edges hidden (`Hide`)",
@@ -34,7 +40,8 @@ INTRODUCTION = """\
 Real attackers mostly add: links to an account, or accounts of their own. Here only additions count. Certified accuracy is the share of test
 nodes (the first 300 of each split) whose certified label is right and withstands so many of them; behind ± is the sample standard deviation over
 splits. *Floor*: structure-free models of the same split; *labels* learns from labels alone, *distilled* from a teacher that has seen all
-nodes' edges. All smoothed rows of a split have one base, a GraphSAGE that was distilled under noise; the setting of the noise, and the number of groups, were chosen on
+nodes' edges. Rows that begin with *labels* have one base that needs no training: what known labels say,
+through a neighbour and its neighbours (links) or a neighbour alone (fake nodes). The other smoothed rows of a split have one base, a GraphSAGE that was distilled under noise; the setting of the noise, and the number of groups, were chosen on
 validation nodes. Smoothed rows hold each with confidence 0.999, the others with certainty. `unswayed reproduce hiding` makes this page.
 
 """
@@ -56,13 +63,14 @@ def publish(results: Sequence[Result], out: Path) -> list[Path]:
 
 def rows_of(results: Sequence[Result]) -> Iterator[Row]:
     """A row for each graph, split, method and, of what was hidden, number of links; a split without floors is left out."""
-    floors = {(r.case.dataset, r.case.seed): r for r in results if r.case.method == "floors"}
+    floors = {(r.case.dataset, r.case.seed): r for r in results if r.case.method == "label floor"}
+    floors |= {(r.case.dataset, r.case.seed): r for r in results if r.case.method == "floors"}
     for result in results:
         beside = floors.get((result.case.dataset, result.case.seed))
-        if result.case.method == "floors" or beside is None:
+        if "floor" in result.case.method or beside is None:
             continue
         fakes = METHODS[result.case.dataset] != METHODS["photo"]
-        for links in LINKED if result.case.method == "hide" else (None,):
+        for links in LINKED if result.case.method.startswith("hide") else (None,):
             label, size, how = sizes_of(result, links)
             yield {**_described(result, beside), **how, **_proven(result, label, size)} | (
                 {"links": links} if fakes else {}
@@ -88,7 +96,7 @@ def _described(result: Result, beside: Result) -> Row:
         "recipe": result.case.method,
         "method": result.case.method,
         "protocol": result.case.protocol,
-        "threat": "all-pairs" if result.case.method == "hashed" else threat,
+        "threat": "all-pairs" if result.case.method in ("hashed", "hash labels") else threat,
         "budget": "adds",
         "seed": result.case.seed,
         "test_targets": len(truth),
@@ -114,14 +122,19 @@ def sizes_of(result: Result, links: int | None) -> tuple[npt.NDArray[Any], npt.N
 
     spot = max(levels, key=score)
     certs, noise = certified(result, "test", spot, links), result.facts["tried"][spot]["noise"]
-    how = {"model": "sage", "alpha": ALPHA, "samples": result.facts["samples"], "bounds": "strict"}
+    how = {
+        "model": result.facts["tried"][spot]["model"],
+        "alpha": ALPHA,
+        "samples": result.facts["samples"],
+        "bounds": "strict",
+    }
     return certs.label, certs.sizes("adds"), {**how, **{k: v for k, v in noise.items() if k != "kind"}}
 
 
 def certified(result: Result, part: str, spot: int, links: int | None) -> Certificates:
     """The certificates of the validation or the test nodes under one noise."""
     noise = noise_from_dict(result.facts["tried"][spot]["noise"])
-    if result.case.method == "hide":
+    if result.case.method.startswith("hide"):
         noise = replace(noise, links=links)  # type: ignore[type-var]
     votes = Votes.from_counts(
         result.arrays[f"{part}-{spot}"].astype(np.int64),
