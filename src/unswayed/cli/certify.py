@@ -108,8 +108,10 @@ def certify_words(
 ) -> "tuple[Certified, Record]":
     """Certify what these command-line words ask for."""
     from unswayed.certificates.presenting import plural
+    from unswayed.cli.base import base_accuracy
     from unswayed.cli.making import make_floor, make_model
     from unswayed.cli.plan import make_record, make_threat, run_plan
+    from unswayed.cli.record import write_record
 
     plan = make_plan(words, store)
     threat = make_threat(plan, plan.until_size if want is None else want)
@@ -118,7 +120,11 @@ def certify_words(
     most = "" if plan.until is None else "at most "
     note(f"Polling {plural(len(threat), 'target')}, {most}{plan.samples:,} samples each …")
     votes = run_plan(plan, threat, model, record)
-    return record.certify(votes), record
+    certs = record.certify(votes)
+    record = replace(record, base=base_accuracy(plan, threat, model), finished=True)
+    if store is not None:
+        write_record(store, record)
+    return certs, record
 
 
 def make_plan(words: dict[str, Any], store: Path | None, purpose: str = "certify") -> "Plan":
@@ -247,6 +253,8 @@ def document(
     record: "Record", certs: "Certified", report: Path | None, shared: int | None = None
 ) -> dict[str, Any]:
     """The whole result, JSON-ready: what the certificates say of themselves, and what the run knows besides."""
+    from unswayed.report.advice import advice
+
     summary = record.summarise(certs)
     told = summary.certs.to_json()
     rows = [
@@ -259,6 +267,8 @@ def document(
         "training": dict(record.training),
         **told,
         "floor": None if record.floor is None else {"name": record.floor_name, "accuracy": record.floor},
+        "base": None if record.base is None else {"accuracy": record.base},
+        "advice": advice(summary),
         named: _curve(summary, "any"),
         f"{named}_adds": _curve(summary, "adds"),
         f"{named}_deletes": _curve(summary, "deletes"),

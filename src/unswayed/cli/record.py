@@ -51,6 +51,7 @@ class Record:
     top: int | None = None
     rivals: str = "all"
     positive: int | None = None
+    base: float | None = None  # the accuracy of the model itself, not smoothed, not attacked
     graph: Sketch | tuple[Sketch, ...] | None = field(default=None, compare=False)
 
     def certify(self, found: Votes | Certified) -> Certified:
@@ -79,6 +80,7 @@ class Record:
             else self.names,
             class_names=self.class_names,
             positive=self.positive if known else None,
+            base=self.base if known else None,
             settings={name.capitalize(): value for name, value in self.training.items() if value is not None},
         )
 
@@ -119,7 +121,7 @@ def read_record(folder: str | os.PathLike[str]) -> Record | None:
         words = json.loads(path.read_bytes())
         if words.pop("format") != FORMAT:
             raise StoreError(f"{path} was written by another version; certify again into a new folder.")
-        for name in ("top", "positive"):  # runs from before they could be asked for
+        for name in ("top", "positive", "base"):  # runs from before they could be asked for
             words.setdefault(name, None)
         words.setdefault("rivals", "all")
         for name in ("names", "truth", "class_names"):
@@ -138,7 +140,7 @@ def read_record(folder: str | os.PathLike[str]) -> Record | None:
 KINDS = {
     "title": str, "command": str, "training": dict, "samples": int, "alpha": float, "bounds": str, "family": bool,
     "names": tuple, "truth": tuple, "class_names": tuple | None, "floor": float | None, "floor_name": str | None,
-    "finished": bool, "top": int | None, "rivals": str, "positive": int | None,
+    "finished": bool, "top": int | None, "rivals": str, "positive": int | None, "base": float | None,
 }  # fmt: skip
 
 

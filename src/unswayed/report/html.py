@@ -20,6 +20,7 @@ from unswayed.certificates import Certified
 from unswayed.certificates.presenting import plural
 from unswayed.files import write_atomically
 from unswayed.report import charts
+from unswayed.report.advice import advice
 from unswayed.report.neighbourhood import pictures, with_attacks
 from unswayed.report.summary import Summary, median, nice_sizes, summarise
 from unswayed.report.words import attack, confidence, headline, percent, reading, staying, verdict
@@ -32,7 +33,7 @@ def write_report(path: str | os.PathLike[str], certs: Certified, *, data: Any = 
     Keywords, all optional: `data` (the graph, or list of graphs: adds pictures and degrees), `truth` (true labels),
     `floor` (accuracy of a structure-free model, or an object with `accuracy` and `name`), `attacked` (smallest
     successful attack found per target, −1 for none), `command` (how to reproduce it), `title`, `names` and
-    `class_names` (of targets and labels), `settings` (further lines for the table of settings), `positive` (the class that should
+    `class_names` (of targets and labels), `base` (accuracy of the model itself, not smoothed), `settings` (further lines for the table of settings), `positive` (the class that should
     stay flagged: adds certified recall and precision).
     """
     where = Path(path)
@@ -51,7 +52,7 @@ def render(summary: Summary, data: Any = None) -> str:
         "title": escape(summary.title),
         "style": _template("report.css"),
         "headline": escape(headline(summary)),
-        "verdict": escape(verdict(summary)),
+        "verdict": escape(f"{verdict(summary)} {advice(summary)}".strip()),
         "confidence": escape(confidence(summary)),
         "tiles": _tiles(summary),
         "curve": charts.curve(summary),
@@ -182,6 +183,8 @@ def _tiles(summary: Summary) -> str:
     ]
     if summary.ceiling is not None:
         tiles.append((str(summary.ceiling), "ceiling: the largest K these settings can prove"))
+    if summary.base is not None:
+        tiles.insert(1, (percent(summary.base), "the model itself, not smoothed, not attacked"))
     if summary.floor is not None:
         tiles.insert(1, (percent(summary.floor), f"floor: {summary.floor_name}, ignores the structure"))
     return "".join(f"<li><b>{escape(value)}</b><span>{escape(text)}</span></li>" for value, text in tiles)

@@ -50,6 +50,7 @@ class Summary:
     command: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     positive: int | None = None  # the class that should stay flagged
+    base: float | None = None  # the accuracy of the model itself, without smoothing and without an attack
 
     @property
     def unit(self) -> str:
@@ -159,6 +160,11 @@ class Summary:
         needed = int(np.floor(self.floor * len(good) + 1e-9)) + 1
         return int(good[needed - 1]) if needed <= len(good) else -1
 
+    def below_floor(self, size: int) -> bool:
+        """Whether fewer are right and proven at this size than a model that ignores the structure has right."""
+        known = self.floor is not None and self.truth is not None
+        return known and float(self.share(size)) < float(self.floor or 0.0) - 1e-9
+
     def label_name(self, label: int) -> str:
         """A label as people read it; "abstains" for −1."""
         return self.certs.about.label_name(label)
@@ -181,12 +187,14 @@ def summarise(
     class_names: Sequence[str] | None = None,
     settings: Mapping[str, Any] | None = None,
     positive: Name | None = None,
+    base: float | None = None,
 ) -> Summary:
     """All facts of a report; whatever does not fit the certificates is refused.
 
     `floor` is an accuracy or an object with `accuracy` and `name`; `attacked[t]` is the size of the smallest attack
     found on target t, −1 (or NaN) where none was found; `data` is the graph, or the list of graphs, that was certified;
-    `positive` is the class, by name or number, of which it is said how much stays flagged.
+    `positive` is the class, by name or number, of which it is said how much stays flagged; `base` the accuracy of the model itself,
+    neither smoothed nor attacked.
     """
     _check(certs)
     if not len(certs):
@@ -194,6 +202,8 @@ def summarise(
     accuracy = None if floor is None else float(getattr(floor, "accuracy", floor))
     if accuracy is not None and not 0 <= accuracy <= 1:
         raise InputError(f"The floor must be an accuracy between 0 and 1, not {accuracy}.")
+    if base is not None and not 0 <= base <= 1:
+        raise InputError(f"The base must be an accuracy between 0 and 1, not {base}.")
     certs = certs.named(targets=names, classes=class_names)
     return Summary(
         certs=certs,
@@ -206,6 +216,7 @@ def summarise(
         command=command,
         settings={str(name): str(value) for name, value in (settings or {}).items()},
         positive=None if positive is None else _flag(certs, truth, positive),
+        base=None if base is None else float(base),
     )
 
 

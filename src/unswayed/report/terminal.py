@@ -4,6 +4,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from unswayed.report.advice import advice
 from unswayed.report.summary import WIDEST, Summary, nice_sizes, round_step
 from unswayed.report.words import confidence, headline, percent, staying, verdict
 
@@ -24,6 +25,7 @@ def print_summary(summary: Summary, console: Console, *, weakest: int = 5) -> No
     console.print(curve(summary, ascii_only=not console.encoding.lower().startswith("utf")))
     console.print()
     console.print(weakest_table(summary, weakest))
+    console.print(Text(advice(summary)))
     console.print(Text(confidence(summary), style="dim"))
 
 
@@ -58,6 +60,8 @@ def accuracy_table(summary: Summary) -> Table:
         table.add_row(
             "unbroken by attack", *[f"{summary.attack_curve[min(size, summary.top)]:.2f}" for size in sizes]
         )
+    if summary.base is not None and summary.truth is not None:
+        table.add_row("unsmoothed model", f"{summary.base:.2f}", *["–"] * (len(sizes) - 1), style="dim")
     if summary.floor is not None and summary.truth is not None:
         floor = summary.floor
         table.add_row("floor", *[f"{floor:.2f}"] * len(sizes), style="yellow")

@@ -45,10 +45,11 @@ def headline(summary: Summary) -> str:
     answer = "answer" if summary.truth is None else "right answer"
     if proven:
         keep = f"keeps its {answer}" if proven == 1 else f"keep their {answer}"
-        return (
-            f"{proven:,} of {plural(total, summary.unit)} provably {keep}: "
-            f"no attacker who {who} {summary.certs.undone()}."
-        )
+        told = f"{proven:,} of {plural(total, summary.unit)} provably {keep}"
+        if change == "any" and summary.below_floor(size):
+            free = round((summary.floor or 0.0) * total)
+            return f"{told} if an attacker {who}; a model that ignores the structure has {free:,} right, whatever anybody does."
+        return f"{told}: no attacker who {who} {summary.certs.undone()}."
     if summary.certs.abstained.all():
         return f"Nothing can be promised: no label is proven for any of the {plural(total, summary.unit)}."
     return f"Nothing can be promised yet: for none of the {plural(total, summary.unit)} is a {answer} proven against a single change."
@@ -56,7 +57,7 @@ def headline(summary: Summary) -> str:
 
 def verdict(summary: Summary) -> str:
     """What a headline leaves out: wrong answers, silence, a model that says the same to all, and the floor."""
-    parts = (_others(summary), sides(summary), _monotony(summary), _floor(summary))
+    parts = (_others(summary), sides(summary), _monotony(summary), _base(summary), _floor(summary))
     return " ".join(part for part in parts if part)
 
 
@@ -101,6 +102,13 @@ def _monotony(summary: Summary) -> str:
         f"Beware: under this noise the model gives {who} {summary.unit} the label {summary.label_name(label)}: it is steady, but "
         "tells nothing apart. Less noise, or a model trained under noise, may help."
     )
+
+
+def _base(summary: Summary) -> str:
+    if summary.base is None or summary.truth is None:
+        return ""
+    proven = percent(float(summary.share(0)))
+    return f"Without smoothing and without an attack the model is right on {percent(summary.base)}; {proven} are right and proven before any change."
 
 
 def _floor(summary: Summary) -> str:

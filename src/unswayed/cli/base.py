@@ -1,0 +1,25 @@
+"""How good the model itself is on the targets of a run, neither smoothed nor attacked."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from unswayed.sampling.classifier import named_classes
+from unswayed.sampling.clean import clean_labels
+from unswayed.sampling.flagged import flagged
+from unswayed.sampling.question import Question
+from unswayed.sampling.threats import Threat
+
+if TYPE_CHECKING:
+    from unswayed.cli.plan import Plan
+
+
+def base_accuracy(plan: "Plan", threat: Threat, model: Any) -> float | None:
+    """The share of targets that the unsmoothed model has right; None where the truth is not known."""
+    truth = np.asarray(plan.targets.truth)
+    if not len(truth) or (truth < 0).all():
+        return None
+    asked = model if plan.threshold is None else flagged(model, plan.threshold)
+    count, _ = named_classes(asked, plan.dataset.class_names or plan.dataset.num_classes)
+    question = Question(asked, threat, plan.noise, classes=count, device=plan.device)
+    return float(np.mean(clean_labels(question) == truth))

@@ -1,0 +1,32 @@
+"""What next: one sentence, from what holds the result back most."""
+
+from unswayed.report.summary import Summary
+from unswayed.report.words import percent
+
+COST = 0.1  # of accuracy that smoothing takes, from which on it is worth a word
+SILENT = 0.1  # share of targets that abstain
+AT_CEILING = 0.5  # share of targets whose K is all that these samples can prove
+
+
+def advice(summary: Summary) -> str:
+    """The one thing to try next."""
+    certs, total = summary.certs, len(summary.certs)
+    silent = int(certs.abstained.sum()) / total
+    proven = float(summary.share(0))
+    if summary.beats_floor_to == -1:
+        return (
+            f"What next: use the {summary.floor_name}, which no change of structure can move; or, where structure says more than features, "
+            "models that are proved without noise (unswayed prove)."
+        )
+    if summary.base is not None and summary.base - proven > COST and certs.confidence is not None:
+        return (
+            f"What next: smoothing itself costs {percent(summary.base - proven)} of accuracy; noise closer to none (unswayed frontier shows which) or a "
+            "model trained under it (--recipe distill) wins some of it back."
+        )
+    if silent > SILENT and certs.confidence is not None:
+        return f"What next: more samples; {percent(silent)} have no proven label yet."
+    if summary.ceiling is not None and int((certs.size >= summary.ceiling).sum()) > AT_CEILING * total:
+        return f"What next: more samples; most reach K = {summary.ceiling}, the most that these settings can prove."
+    if certs.confidence is None:
+        return "What next: look at the weakest targets (unswayed explain shows the cheapest attack on each)."
+    return "What next: another noise (unswayed frontier compares them before anything is sampled), or a model trained under this one."

@@ -1,0 +1,48 @@
+"""Base, certified, floor, what next: a result below its floor is never praised, and one sentence says what to try."""
+
+import numpy as np
+
+import unswayed as us
+from unswayed.report.advice import advice
+from unswayed.report.html import render
+from unswayed.report.summary import summarise
+from unswayed.report.words import headline, verdict
+from unswayed.votes import Votes
+
+SURE, TORN = [999, 1], [520, 480]
+
+
+def summary(counts, **about):
+    votes = Votes.from_counts(counts, us.Flip(beta=0.7), entries=100)
+    about = {"truth": np.zeros(len(counts), int), **about}
+    return summarise(us.certify(votes), **about)
+
+
+def test_a_headline_below_the_floor_names_the_floor():
+    proud = summary([SURE] * 30 + [TORN] * 10, floor=0.5)
+    assert "no attacker who" in headline(proud)
+    modest = summary([SURE] * 30 + [TORN] * 10, floor=0.9)
+    assert headline(modest).startswith("30 of 40 targets provably keep their right answer if an attacker ")
+    assert headline(modest).endswith(
+        "a model that ignores the structure has 36 right, whatever anybody does."
+    )
+    assert "no attacker who" not in headline(modest)
+
+
+def test_the_model_itself_stands_beside_both():
+    told = summary([SURE] * 30 + [TORN] * 10, floor=0.5, base=0.95)
+    assert (
+        "Without smoothing and without an attack the model is right on 95%; 75% are right and proven"
+        in verdict(told)
+    )
+    page = render(told)
+    assert "the model itself, not smoothed, not attacked" in page
+    assert "What next: " in page
+
+
+def test_one_sentence_says_what_to_try():
+    assert "use the structure-free model" in advice(summary([SURE] * 3 + [TORN] * 7, floor=0.9))
+    assert "smoothing itself costs 20%" in advice(summary([SURE] * 30 + [[1, 999]] * 10, base=0.95))
+    assert "more samples; 50% have no proven label" in advice(summary([SURE] * 5 + [TORN] * 5))
+    assert "most reach K" in advice(summary([[1000, 0]] * 10))
+    assert "another noise" in advice(summary([[900, 100]] * 10))
