@@ -6,7 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 from unswayed.ballots.linear import linear_model
 from unswayed.certificates.protocol import Certified
 from unswayed.errors import InputError, Unsupported
-from unswayed.sampling.classifier import check_instance
+from unswayed.sampling.beforehand import check_instance
 from unswayed.sampling.threats import Threat
 from unswayed.spelling import spelled
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unswayed.sampling.classifier import named_classes
+from unswayed.sampling.beforehand import named_classes
 from unswayed.sampling.clean import clean_labels
 from unswayed.sampling.flagged import flagged
 from unswayed.sampling.question import Question

@@ -16,7 +16,7 @@ from unswayed.datasets import Dataset, Split, load, read_csv, split
 from unswayed.datasets.catalog import entry
 from unswayed.datasets.sources import find
 from unswayed.errors import InputError, WorldError
-from unswayed.sampling.classifier import check_device
+from unswayed.sampling.beforehand import check_device
 from unswayed.sampling.threats import AllPairs, Inject, Row, Threat
 from unswayed.theory.hide import Hide
 from unswayed.theory.keep import Keep

@@ -11,9 +11,7 @@ Answers are logits (floating, one column a class) or labels (whole numbers, -1 f
 """
 
 import copy
-import inspect
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,16 +19,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from unswayed.errors import DoubtfulSetting, InputError, UnsoundModel
-from unswayed.naming import plain
+from unswayed.errors import InputError, UnsoundModel
 from unswayed.sampling.absent import Absent, refusal
+from unswayed.sampling.beforehand import check_device, check_instance
 from unswayed.sampling.inputs import Graph
+from unswayed.sampling.signatures import parameter_names
 from unswayed.sampling.threads import Threads
 from unswayed.sampling.threats.base import Threat
 
 DENSE_NAMES = ("adj", "adjacency", "adj_matrix", "adj_t")
 EDGE_NAMES = ("edge_attr", "edge_weight")
-VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 GIVEN = ("x", "edge_index", "batch", *DENSE_NAMES)
 
 
@@ -67,7 +65,7 @@ class Classifier:
         self.classes = len(self.labels) if self.labels is not None else classes
         if classes is not None and self.classes != classes:
             raise InputError(f"The classifier knows {self.classes} classes, but classes={classes} was given.")
-        self.names = _parameters(model)[0]
+        self.names = parameter_names(model)[0]
         self.style = style_of(model, threat)
         self.per_node = getattr(threat, "nodes", None) is not None
         self.batched = True  # whether several noisy graphs may go into one call; the soundness probe decides
@@ -271,7 +269,7 @@ def style_of(model: Any, threat: Threat) -> str:
         return threat.style
     if not callable(model):
         raise InputError(f"The classifier must be callable, not {type(model).__name__}.")
-    names, required, open_ended = _parameters(model)
+    names, required, open_ended = parameter_names(model)
     if "edge_index" not in names:
         if len(names) > 1 and names[1] in DENSE_NAMES:
             return "dense"
@@ -284,59 +282,6 @@ def style_of(model: Any, threat: Threat) -> str:
             f"The classifier's forward needs {', '.join(missing)}, which a noisy graph does not have."
         )
     return "edges"
-
-
-def check_instance(model: Any) -> None:
-    """Refuse a class where a model is meant."""
-    if isinstance(model, type):
-        raise InputError(
-            f"The model is the class {model.__name__}, not a model of it; make one: {model.__name__}(…)."
-        )
-
-
-def check_device(device: str) -> None:
-    """Refuse a device that torch cannot use here."""
-    try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise InputError(
-            f"This machine has no device {device!r} that torch can use; try device='cpu'."
-        ) from error
-
-
-def check_columns(model: Any, threat: Threat) -> None:
-    """Refuse a table whose columns are not those that the classifier was fitted on, in the same order."""
-    fitted, given = getattr(model, "feature_names_in_", None), getattr(threat, "columns", ())
-    if fitted is None or isinstance(model, nn.Module):
-        return
-    known = tuple(map(str, fitted))
-    if given and given != known:
-        pairs = zip(given, known, strict=False)
-        place, (mine, theirs) = next(((i, p) for i, p in enumerate(pairs) if p[0] != p[1]), (0, ("", "")))
-        how = (
-            f"column {place} is {mine!r} here and {theirs!r} there"
-            if mine != theirs
-            else "their numbers differ"
-        )
-        raise InputError(
-            f"The columns are not those that the classifier was fitted on: {how}; use x[model.feature_names_in_]."
-        )
-    if not given and threat.style == "bits":
-        warnings.warn(
-            "The classifier was fitted on a DataFrame and the rows have no column names; they are taken in the order of the fitted "
-            "columns. A DataFrame in Bits would be checked.",
-            DoubtfulSetting,
-            stacklevel=2,
-        )
-
-
-def named_classes(model: Any, classes: Any) -> tuple[Any, list[Any]]:
-    """(How many labels there are, what they are called): by the names given, or by scikit-learn's `classes_`; [] where nobody says."""
-    if isinstance(classes, Sequence | np.ndarray) and not isinstance(classes, str):
-        names = list(plain(classes))
-        return len(names), names
-    known = None if isinstance(model, nn.Module | type) else getattr(model, "classes_", None)
-    return classes, [] if known is None else list(plain(known))
 
 
 def batch_of(graph: Graph, count: int, device: torch.device) -> Tensor:
@@ -358,30 +303,3 @@ def _placed(model: Any, device: str, dtype: torch.dtype | None) -> Any:
 def _dtype_of(model: nn.Module) -> torch.dtype:
     floats = (p.dtype for p in model.parameters() if p.is_floating_point())
     return next(floats, torch.get_default_dtype())
-
-
-def _parameters(model: Any) -> tuple[list[str], list[str], bool]:
-    """(names of all parameters that can be given, the required ones, whether it takes any positional ones)."""
-    if isinstance(listed := getattr(model, "signature", None), list):  # torch_geometric.nn.Sequential
-        return [str(name) for name in listed], [str(name) for name in listed], False
-    parameters = parameters_of(model)
-    named = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-    required = [p.name for p in named if p.default is p.empty]
-    return [p.name for p in named], required, any(p.kind is p.VAR_POSITIONAL for p in parameters)
-
-
-def forward_names(model: Any) -> list[str]:
-    """The names of all parameters that the classifier can be given."""
-    return _parameters(model)[0]
-
-
-def parameters_of(model: Any) -> list[inspect.Parameter]:
-    """The parameters of a call: of the module's forward, or of its own `__call__` where that names them."""
-    function: Callable[..., Any] = getattr(model, "_orig_mod", model)
-    try:
-        called = list(inspect.signature(function).parameters.values())
-        if isinstance(function, nn.Module) and all(p.kind in VARIABLE for p in called):
-            called = list(inspect.signature(function.forward).parameters.values())
-    except (TypeError, ValueError):
-        return [inspect.Parameter("arguments", inspect.Parameter.VAR_POSITIONAL)]
-    return called

@@ -7,7 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from unswayed.errors import InputError
-from unswayed.sampling.classifier import DENSE_NAMES, check_instance, forward_names
+from unswayed.sampling.beforehand import check_instance
+from unswayed.sampling.classifier import DENSE_NAMES
+from unswayed.sampling.signatures import forward_names
 
 
 class Flagged(nn.Module):

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from unswayed.errors import Unsupported
-from unswayed.sampling.classifier import GIVEN, parameters_of
+from unswayed.sampling.classifier import GIVEN
+from unswayed.sampling.signatures import parameters_of
 
 
 class Masked(nn.Module):

@@ -6,7 +6,7 @@ from typing import Any
 
 from unswayed.certificates import certify
 from unswayed.polling import device_of, whole_samples
-from unswayed.sampling.classifier import check_instance, named_classes
+from unswayed.sampling.beforehand import check_instance, named_classes
 from unswayed.sampling.question import Question
 from unswayed.sampling.threats import Threat
 from unswayed.theory.noise import Noise, noise_from_dict

@@ -1,0 +1,66 @@
+"""What is refused before a classifier is asked, and what its classes are called."""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from unswayed.errors import DoubtfulSetting, InputError
+from unswayed.naming import plain
+from unswayed.sampling.threats.base import Threat
+
+
+def check_instance(model: Any) -> None:
+    """Refuse a class where a model is meant."""
+    if isinstance(model, type):
+        raise InputError(
+            f"The model is the class {model.__name__}, not a model of it; make one: {model.__name__}(…)."
+        )
+
+
+def check_device(device: str) -> None:
+    """Refuse a device that torch cannot use here."""
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise InputError(
+            f"This machine has no device {device!r} that torch can use; try device='cpu'."
+        ) from error
+
+
+def check_columns(model: Any, threat: Threat) -> None:
+    """Refuse a table whose columns are not those that the classifier was fitted on, in the same order."""
+    fitted, given = getattr(model, "feature_names_in_", None), getattr(threat, "columns", ())
+    if fitted is None or isinstance(model, nn.Module):
+        return
+    known = tuple(map(str, fitted))
+    if given and given != known:
+        pairs = zip(given, known, strict=False)
+        place, (mine, theirs) = next(((i, p) for i, p in enumerate(pairs) if p[0] != p[1]), (0, ("", "")))
+        how = (
+            f"column {place} is {mine!r} here and {theirs!r} there"
+            if mine != theirs
+            else "their numbers differ"
+        )
+        raise InputError(
+            f"The columns are not those that the classifier was fitted on: {how}; use x[model.feature_names_in_]."
+        )
+    if not given and threat.style == "bits":
+        warnings.warn(
+            "The classifier was fitted on a DataFrame and the rows have no column names; they are taken in the order of the fitted "
+            "columns. A DataFrame in Bits would be checked.",
+            DoubtfulSetting,
+            stacklevel=2,
+        )
+
+
+def named_classes(model: Any, classes: Any) -> tuple[Any, list[Any]]:
+    """(How many labels there are, what they are called): by the names given, or by scikit-learn's `classes_`; [] where nobody says."""
+    if isinstance(classes, Sequence | np.ndarray) and not isinstance(classes, str):
+        names = list(plain(classes))
+        return len(names), names
+    known = None if isinstance(model, nn.Module | type) else getattr(model, "classes_", None)
+    return classes, [] if known is None else list(plain(known))

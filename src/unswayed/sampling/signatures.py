@@ -1,0 +1,36 @@
+"""How a classifier wants to be called: the names of the parameters of its call or forward."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from torch import nn
+
+VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+def parameter_names(model: Any) -> tuple[list[str], list[str], bool]:
+    """(names of all parameters that can be given, the required ones, whether it takes any positional ones)."""
+    if isinstance(listed := getattr(model, "signature", None), list):  # torch_geometric.nn.Sequential
+        return [str(name) for name in listed], [str(name) for name in listed], False
+    parameters = parameters_of(model)
+    named = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    required = [p.name for p in named if p.default is p.empty]
+    return [p.name for p in named], required, any(p.kind is p.VAR_POSITIONAL for p in parameters)
+
+
+def forward_names(model: Any) -> list[str]:
+    """The names of all parameters that the classifier can be given."""
+    return parameter_names(model)[0]
+
+
+def parameters_of(model: Any) -> list[inspect.Parameter]:
+    """The parameters of a call: of the module's forward, or of its own `__call__` where that names them."""
+    function: Callable[..., Any] = getattr(model, "_orig_mod", model)
+    try:
+        called = list(inspect.signature(function).parameters.values())
+        if isinstance(function, nn.Module) and all(p.kind in VARIABLE for p in called):
+            called = list(inspect.signature(function.forward).parameters.values())
+    except (TypeError, ValueError):
+        return [inspect.Parameter("arguments", inspect.Parameter.VAR_POSITIONAL)]
+    return called
