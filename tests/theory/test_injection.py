@@ -144,3 +144,15 @@ def test_the_last_bit_decides(times, rest):
         assert ask(law, top, given, 1, times) == right
         verdicts.add(right)
     assert verdicts == {True, False}
+
+
+def test_rounding_is_granted_what_is_stated():
+    adds = np.array([0, 3])
+    assert Shielded(Fraction(3, 4), Fraction(1, 2), 2).error(adds, 1).tolist() == [
+        768 * 2.0**-53,
+        1344 * 2.0**-53,
+    ]
+    assert Shielded(Fraction(3, 4), Fraction(1, 2)).error(adds, 3).tolist() == [
+        1024 * 2.0**-53,
+        1792 * 2.0**-53,
+    ]

@@ -271,3 +271,11 @@ def test_more_cells_than_are_weighed_at_a_time():
     few = law.certified(top[:9], 1 - top[:9], adds[:9], np.zeros(9, dtype=np.int64))
     assert np.array_equal(found, few[adds])
     assert 0 < few.sum() < 9
+
+
+def test_rounding_is_granted_what_is_stated():
+    two, five = np.array([2, 0]), np.array([5, 1])
+    assert (Unseen(Fraction(1, 2)).error(two, five) == [16 * 11 * 2.0**-53, 16 * 5 * 2.0**-53]).all()
+    assert (Seats(3, 9).error(two, five) == [16 * 7 * 2.0**-53] * 2).all()
+    assert hiding.PRECISIONS == (128, 512, 2048, 8192)
+    assert np.finfo(float).eps / 2 == hiding.UNIT

@@ -75,12 +75,16 @@ class Shielded(Hiding):
         if np.any(deletes > 0):
             raise InputError("Hide certifies against fake nodes only: deletes must be 0.")
         kept, lost = self.worst_case(top, rest, adds, deletes)
-        margin = 16 * (times + 1) * ((self.links or 0) + 4) * (adds + 4) * UNIT
+        margin = self.error(adds, times)
         gap = times * kept - lost
         certified = gap > margin
         for i in np.flatnonzero(np.abs(gap) <= margin):
             certified[i] = self.decide(float(top[i]), float(rest[i]), int(adds[i]), times)
         return np.asarray(certified)
+
+    def error(self, adds: Ints, times: int) -> Floats:
+        """A bound on the rounding of times · Pr(Y∈A) − Pr(Y∈B)."""
+        return np.asarray(16 * (times + 1) * ((self.links or 0) + 4) * (adds + 4) * UNIT)
 
     def decide(self, top: float, rest: float, adds: int, times: int = 1) -> bool:
         """Whether the bound certifies one cell, whatever the rounding."""
