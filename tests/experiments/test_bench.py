@@ -13,8 +13,8 @@ from torch_geometric.utils import erdos_renyi_graph
 from unswayed.experiments import bench
 from unswayed.sampling.engines import choose
 from unswayed.sampling.question import Question
-from unswayed.sampling.threats import AllPairs, Row
-from unswayed.theory.noise import Flip
+from unswayed.sampling.threats import AllPairs, Pairs, Row
+from unswayed.theory.noise import AddDelete, Flip
 
 
 class Pooled(nn.Module):
@@ -32,8 +32,11 @@ def question(kind: str) -> Question:
         Data(x=torch.randn(n, 4), edge_index=erdos_renyi_graph(n, 0.3), num_nodes=n) for n in (14, 9, 11)
     ]
     threat: Any = Row(graphs[0], [3, 0, 7]) if kind == "row" else AllPairs(graphs)
-    model = gnn.GCN(4, 8, 2, 3) if kind == "row" else Pooled()
-    return Question(model.eval(), threat, Flip(beta=0.7), seed=5)
+    if kind == "pairs":
+        threat = Pairs(graphs[0], [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]], [3, 0, 7])
+    model = Pooled() if kind == "all-pairs" else gnn.GCN(4, 8, 2, 3)
+    noise = AddDelete(p_add=0.2, p_delete=0.5) if kind == "pairs" else Flip(beta=0.7)
+    return Question(model.eval(), threat, noise, seed=5)
 
 
 @pytest.mark.parametrize("kind", ["row", "all-pairs"])
@@ -47,6 +50,13 @@ def test_one_at_a_time_gives_the_engines_votes(kind: str) -> None:
         assert mine.tolist() == votes[target].tolist()
 
 
+def test_one_graph_that_votes_for_several_nodes_gives_the_engines_votes() -> None:
+    asked = question("pairs")
+    _, labels = bench.one_at_a_time(asked, 20)
+    assert bench.votes_of_one(asked) == 3
+    assert (choose(asked).labels(0, 20).numpy() == labels).all()
+
+
 def test_the_audit_is_timed_apart() -> None:
     asked = question("row")
     audit = bench.audited(asked, choose(asked), samples=50)
@@ -58,7 +68,9 @@ def test_the_audit_is_timed_apart() -> None:
 
 
 def test_the_document_is_strict_json() -> None:
-    line = bench.Line("d", "m", "row", "row", 10, 1.0, 1e5, 20, 1.0, 1, 1.0, 10.0, 10.0, 1.0, 300, 299, 0.5)
+    line = bench.Line(
+        "d", "m", "row", "row", 10, 1.0, 1e5, 20, 1.0, 1, 1.0, 10.0, 10.0, 1.0, "", "", 300, 299, 0.5
+    )
     document = json.loads(json.dumps(bench.document([line], "unswayed bench"), allow_nan=False))
     assert document["rows"][0]["times_baseline"] == 10.0
     assert document["rows"][0]["audited_seconds"] == 1e5 + 0.5

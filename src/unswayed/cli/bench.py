@@ -38,6 +38,8 @@ def bench(
     lines = []
     for line in timing.run(cases, baseline=baseline, quick=quick):
         note(f"{line.dataset} {line.model}: {line.times_baseline:,.0f} times one graph at a time")
+        if line.why:
+            note(f"  the slow way, because {line.why}")
         lines.append(line)
     options = [("quick", quick), ("only", only), ("baseline", baseline)]
     document = timing.document(lines, command_line("bench", options))
@@ -58,6 +60,7 @@ def _table(lines: list[Any]) -> Any:
     for name in (
         "data",
         "model",
+        "noise",
         "engine",
         "seconds",
         "with the audit, s",
@@ -66,11 +69,12 @@ def _table(lines: list[Any]) -> Any:
         "times faster",
         "votes that agree",
     ):
-        table.add_column(name, justify="left" if name in ("data", "model", "engine") else "right")
+        table.add_column(name, justify="left" if name in ("data", "model", "noise", "engine") else "right")
     for line in lines:
         table.add_row(
             line.dataset,
             line.model,
+            f"{line.threat}: {line.noise}",
             line.engine,
             f"{line.seconds_a_million:,.2f}",
             f"{line.audited_seconds:,.2f}",

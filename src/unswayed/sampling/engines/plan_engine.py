@@ -33,8 +33,10 @@ from unswayed.theory.noise import Noise
 Flips = tuple[Tensor, Tensor]
 SPAN = {"cpu": 2**26, "cuda": 2**32}  # bits of noise held at a time
 KEPT = {"cpu": 2**26, "cuda": 2**30}  # numbers of graphs that stay for the next block
+COPIES = 16  # of its edges that one target keeps, about
 STATES = {"cpu": 2**18, "cuda": 2**28}  # numbers of states of one step held at a time
-NEAR = 64  # nodes that a sample is reckoned to touch for each target
+NEAR = 64  # nodes that a sample is reckoned to touch
+MANY = 256  # samples whose surroundings are computed at a time, at most
 TIMED = 16  # samples that both arrangements are timed on
 
 
@@ -58,6 +60,8 @@ class PlanEngine(Counting):
         listed = threat.row_view() is not None or threat.parts
         if threat.nodes is None or not listed or not threat.undirected:
             return "the threat is not Row, or Pairs with nodes"
+        if question.sparse:
+            return "only the changes of the noise are drawn, and it knows whole rows"
         if not isinstance(question.model, nn.Module):
             return "the classifier is not a torch module"
         if layout_of(question, 0).graph.x is None:
@@ -150,7 +154,8 @@ class PlanEngine(Counting):
     def _way(self, ask: "Asker", flips: Flips) -> tuple[Callable[[Flips], Tensor], int]:
         """How these samples are asked about, and how many at a time."""
         star = max(1, room(STATES, self.device) // (ask.layout.graph.num_nodes * self.known.width))
-        touched = max(1, room(STATES, self.device) // (NEAR * self.known.width * ask.nodes.numel()))
+        near = NEAR * max(4, ask.nodes.numel()) * self.known.width
+        touched = max(1, min(MANY, room(STATES, self.device) * 4 // near))
         if not ask.centred or not self.known.plan.local:
             return (ask.by_touch, touched) if self.known.plan.local else (ask.by_star, star)
         if self.touching is None:
@@ -175,7 +180,7 @@ class PlanEngine(Counting):
         """What answers for these targets; kept for the next block where there is room."""
         if group not in self.kept:
             ask = Asker(self, group)
-            if (len(self.kept) + 1) * ask.layout.constant.numel() > room(KEPT, self.device):
+            if (len(self.kept) + 1) * COPIES * ask.layout.constant.numel() > room(KEPT, self.device):
                 return ask
             self.kept[group] = ask
         return self.kept[group]

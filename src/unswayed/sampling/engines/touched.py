@@ -35,14 +35,48 @@ class Tables:
         self.coupled = any(steps[i].layer.coupled for i in self.first)  # type: ignore[union-attr]
 
 
+class Keys:
+    """Keys in ascending order, and where each of them is: by a table where they are many, which is then much faster."""
+
+    MANY = 1 / 16  # of all keys that there might be
+
+    def __init__(self, keys: Tensor, size: int) -> None:
+        """Keys are below `size`."""
+        self.keys, self.table = keys, None
+        if keys.numel() >= self.MANY * size:
+            self.table = torch.full((size,), -1, dtype=torch.int64, device=keys.device)
+            self.table[keys] = torch.arange(keys.numel(), device=keys.device)
+
+    @classmethod
+    def union(cls, size: int, *parts: Tensor) -> "Keys":
+        """All keys of these parts, each once."""
+        if sum(part.numel() for part in parts) < cls.MANY * size:
+            return cls(torch.unique(torch.cat(parts)), size)
+        there = torch.zeros(size, dtype=torch.bool, device=parts[0].device)
+        for part in parts:
+            there[part] = True
+        return cls(there.nonzero()[:, 0], size)
+
+    def place(self, wanted: Tensor) -> Tensor:
+        """Where these keys are, or -1 where they are not."""
+        if self.table is not None:
+            return self.table[wanted]
+        if not self.keys.numel():
+            return torch.full_like(wanted, -1)
+        place = torch.searchsorted(self.keys, wanted).clamp_(max=self.keys.numel() - 1)
+        return torch.where(self.keys[place] == wanted, place, -1)
+
+
 class Changed:
     """Which links of each sample are changed; nodes of samples go by keys: sample times n, plus node."""
 
     def __init__(self, layout: Layout, flips: tuple[Tensor, Tensor], n: int) -> None:
         self.n, self.samples = n, len(flips[0])
-        changed = flips[0] if flips[0] is flips[1] else torch.where(layout.clean, flips[1], flips[0])
+        changed = flips[0].clone()
+        if flips[0] is not flips[1]:
+            ones = layout.clean.nonzero()[:, 0]
+            changed[:, ones] = flips[1][:, ones]
         if layout.unused is not None:
-            changed = changed.clone()
             changed[:, layout.unused] = False
         sample, entry = changed.nonzero(as_tuple=True)
         one, other = layout.first[entry] + sample * n, layout.second[entry] + sample * n
@@ -50,37 +84,44 @@ class Changed:
         ends, there = torch.cat([one, other]), torch.cat([layout.second[entry], layout.first[entry]])
         link, gone = ends * n + there, torch.cat([gone, gone])
         self.added, self.gone = link[~gone].sort().values, link[gone].sort().values
-        self.keys, place = torch.unique(ends, return_inverse=True)
+        self.size = self.samples * n
+        self.ends = Keys.union(self.size, ends)
         change = torch.where(gone, -1, 1)
-        self.change = torch.zeros_like(self.keys).index_add_(0, place, change)
+        self.change = torch.zeros_like(self.ends.keys).index_add_(0, self.ends.place(ends), change)
 
     def degree(self, keys: Tensor, clean: Tensor) -> Tensor:
         """How many neighbours the nodes of samples have."""
-        degree = clean[keys % self.n]
-        place, found = _find(self.keys, keys)
-        return degree if place is None else degree + found * self.change[place]
+        place, degree = self.ends.place(keys), clean[keys % self.n]
+        moved = (place >= 0).nonzero()[:, 0]
+        degree[moved] += self.change[place[moved]].to(degree.dtype)
+        return degree
 
-    def links(self, keys: Tensor, tables: Tables) -> tuple[Tensor, Tensor]:
+    def links(self, at: Keys, tables: Tables) -> tuple[Tensor, Tensor]:
         """(starts, senders' keys) of the links to the nodes with these keys, by their numbers."""
-        node = keys % self.n
+        keys, node = at.keys, at.keys % self.n
         first, count = tables.starts[node], tables.starts[node + 1] - tables.starts[node]
         to = torch.repeat_interleave(torch.arange(keys.numel(), device=keys.device), count)
         within = torch.arange(to.numel(), device=keys.device) - (count.cumsum(0) - count)[to]
-        link = keys[to] * self.n + tables.columns[first[to] + within]
-        _, lost = _find(self.gone, link)
-        _, wanted = _find(keys, self.added // self.n)
-        link = merge(link[~lost], self.added[wanted])
+        receiver, sender = keys[to], tables.columns[first[to] + within]
+        link = receiver * self.n + sender
+        kept = ~self._lost(link, receiver, sender)
+        place = at.place(self.added // self.n)
+        wanted = place >= 0
+        number = torch.bincount(torch.cat([to[kept], place[wanted]]), minlength=keys.numel())
+        link = merge(link[kept], self.added[wanted])
+        starts = torch.cat([number.new_zeros(1), number.cumsum(0)])
         receiver = link // self.n
-        starts = torch.searchsorted(receiver, torch.cat([keys, keys.new_full((1,), self.samples * self.n)]))
         return starts, receiver - receiver % self.n + link % self.n
 
-
-def _find(ordered: Tensor, wanted: Tensor) -> tuple[Tensor | None, Tensor]:
-    """(where each of the wanted is in an ordered list, whether it is there)."""
-    if not ordered.numel():
-        return None, torch.zeros_like(wanted, dtype=torch.bool)
-    place = torch.searchsorted(ordered, wanted).clamp_(max=ordered.numel() - 1)
-    return place, ordered[place] == wanted
+    def _lost(self, link: Tensor, receiver: Tensor, sender: Tensor) -> Tensor:
+        """Which of these links of the clean graph are gone: both ends of such a link are ends of changed ones."""
+        lost = torch.zeros_like(link, dtype=torch.bool)
+        if self.gone.numel():
+            other = receiver - receiver % self.n + sender
+            some = ((self.ends.place(receiver) >= 0) & (self.ends.place(other) >= 0)).nonzero()[:, 0]
+            place = torch.searchsorted(self.gone, link[some]).clamp_(max=self.gone.numel() - 1)
+            lost[some] = self.gone[place] == link[some]
+        return lost
 
 
 class TouchedLogits:
@@ -104,33 +145,35 @@ class Samples:
     def __init__(self, tables: Tables, changed: Changed, nodes: Tensor) -> None:
         self.tables, self.changed, self.plan = tables, changed, tables.known.plan
         shift = torch.arange(changed.samples, device=nodes.device)[:, None] * changed.n
-        self.needed = {self.plan.depth: (shift + nodes).flatten()}  # keys after each round
+        classified = Keys((shift + nodes).flatten(), changed.size)
+        self.needed = {self.plan.depth: classified}  # after each round
         self.rounds: dict[int, Listed] = {}
         self.values: dict[int, Tensor] = {}
         for depth in range(self.plan.depth, 0, -1):
             self._go_back(depth)
 
     @cached_property
-    def differ(self) -> Tensor:
-        """The keys of nodes that the first round gives another state than in the clean graph, or may give one."""
-        keys: Tensor = self.changed.keys
-        if self.tables.coupled:
-            keys = torch.unique(torch.cat([keys, self.changed.links(keys, self.tables)[1]]))
-        return keys
+    def differ(self) -> Keys:
+        """The nodes that the first round gives another state than in the clean graph, or may give one."""
+        ends, size = self.changed.ends, self.changed.size
+        if not self.tables.coupled:
+            return ends
+        return Keys.union(size, ends.keys, self.changed.links(ends, self.tables)[1])
 
     def _go_back(self, depth: int) -> None:
         """What the round before must have computed."""
-        around, needed = self.tables.around, self.needed[depth]
-        keys = needed
+        around, at, size = self.tables.around, self.needed[depth], self.changed.size
+        needed = at.keys
         if depth == 1:
-            self.anew = _find(self.differ, needed)[1]
-            keys = needed[self.anew]
-        starts, senders = self.changed.links(keys, self.tables)
-        before = torch.unique(torch.cat([needed, senders]))
-        edges = Edges(starts, torch.searchsorted(before, senders), before.numel())
-        degree = self.changed.degree(before, around.degree)[None, :, None]
-        at, loops = torch.searchsorted(before, keys), around.loops[before % self.changed.n][None, :, None]
-        self.needed[depth - 1], self.rounds[depth] = before, Listed(edges, degree, loops, at)
+            self.anew = self.differ.place(needed) >= 0
+            at = Keys(needed[self.anew], size)
+        starts, senders = self.changed.links(at, self.tables)
+        before = Keys.union(size, needed, senders)
+        edges = Edges(starts, before.place(senders), before.keys.numel())
+        degree = self.changed.degree(before.keys, around.degree)[None, :, None]
+        loops = around.loops[before.keys % self.changed.n][None, :, None]
+        self.needed[depth - 1] = before
+        self.rounds[depth] = Listed(edges, degree, loops, before.place(at.keys))
 
     def output(self) -> Tensor:
         """[rows, C]: the last step at the nodes that are classified."""
@@ -151,17 +194,17 @@ class Samples:
         if step.depth > 1:
             sent = step.layer.send(self._at(step.inputs[0], step.depth - 1)[None])
             return step.layer.over(sent, self.rounds[step.depth])[0]
-        rows = self.needed[0] % self.changed.n
+        rows = self.needed[0].keys % self.changed.n
         sent = tuple(t.index_select(0, rows)[None] for t in self.tables.known.sent[i])
         anew = step.layer.over(sent, self.rounds[1])[0]
-        known = self.tables.first[i].index_select(0, self.needed[1] % self.changed.n)
+        known = self.tables.first[i].index_select(0, self.needed[1].keys % self.changed.n)
         known[self.anew] = anew
         return known
 
     def _at(self, i: int, depth: int) -> Tensor:
         """The states of step i at the nodes that are needed after this many rounds."""
-        here, made = self.needed[depth], self.plan.steps[i].depth
+        here, made = self.needed[depth].keys, self.plan.steps[i].depth
         if made == 0:
             return self.tables.known.rest[i].index_select(0, here % self.changed.n)
         value = self.values[i]
-        return value if made == depth else value[torch.searchsorted(self.needed[made], here)]
+        return value if made == depth else value[self.needed[made].place(here)]
