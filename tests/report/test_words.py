@@ -119,3 +119,16 @@ def test_reading_explains_attacks_only_where_there_are_some():
     found = certify([SURE], attacked=np.array([20]))
     assert "Attack found" not in dict(reading(without))
     assert "Attack found" in dict(reading(found))
+
+
+def test_where_nothing_stays_flagged_precision_says_nothing():
+    import unswayed as us
+    from unswayed.report.summary import summarise
+    from unswayed.report.words import staying
+
+    votes = us.Votes.from_counts([[1_000, 0], [1_000, 0]], us.Flip(0.7), 9, classes=["ok", "fraud"])
+    summary = summarise(us.certify(votes), truth=["ok", "fraud"], positive="fraud")
+    assert "0% stay flagged" in staying(summary)
+    assert "at least" not in staying(summary)
+    assert summary.precision_shown([0, 1], 2) == ["–", "–"]
+    assert "No votes could be clearer" in summary.certs.statement(0)

@@ -23,6 +23,8 @@ IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
+UNANIMOUS = " No votes could be clearer: a larger size would take more samples, or more noise."
+
 
 @dataclass(frozen=True, eq=False)
 class Certificates(Polled):
@@ -70,9 +72,10 @@ class Certificates(Polled):
                 f"one with confidence {confidence_in_words(self.alpha)}. More samples or a noise closer to the identity may "
                 "settle it."
             )
+        clearest = UNANIMOUS if won == int(self.votes.samples[position]) else ""
         return (
             f"Among {how}, label {name} won {won:,}; so its probability is at least {rounded_down(self.p_top[position])} "
-            f"and no other label's exceeds {rounded_up(self.p_rest[position])}."
+            f"and no other label's exceeds {rounded_up(self.p_rest[position])}.{clearest}"
         )
 
     def terms(self) -> str:

@@ -242,8 +242,8 @@ def _flags_section(summary: Summary) -> str:
     if summary.positive is None:
         return ""
     sizes = np.array(nice_sizes(summary.top))
-    recall, right = summary.recall(sizes).tolist(), summary.precision(sizes)
-    shown = ["–"] * len(sizes) if right is None else [f"{share:.3f}" for share in right.tolist()]
+    recall, right = summary.recall(sizes).tolist(), summary.precision_shown(sizes, 3)
+    shown = ["–"] * len(sizes) if right is None else right
     rows = "".join(
         f"<tr><td>{size}</td><td>{share:.3f}</td><td>{least}</td></tr>"
         for size, share, least in zip(sizes.tolist(), recall, shown, strict=True)

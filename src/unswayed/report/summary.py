@@ -113,6 +113,14 @@ class Summary:
             return None
         return flags.precision(self.certs, self.truth, self.positive, at)
 
+    def precision_shown(self, at: npt.ArrayLike, digits: int) -> list[str] | None:
+        """The same as text; a dash where nothing stays flagged, so that there is nothing to be right about."""
+        right = self.precision(at)
+        if right is None:
+            return None
+        pairs = zip(right.tolist(), self.recall(at).tolist(), strict=True)
+        return [f"{share:.{digits}f}" if kept > 0 or share < 1 else "–" for share, kept in pairs]
+
     @cached_property
     def attack_curve(self) -> FloatArray | None:
         """The share of targets right and not broken by a found attack of each size: no certificate can exceed it."""

@@ -50,12 +50,12 @@ def accuracy_table(summary: Summary) -> Table:
     for change, name in (("adds", "additions alone"), ("deletes", "deletions alone")):
         table.add_row(name, *[f"{share:.2f}" for share in summary.share(sizes, change).tolist()])
     if summary.positive is not None:
-        name, right = summary.label_name(summary.positive), summary.precision(sizes)
+        name, right = summary.label_name(summary.positive), summary.precision_shown(sizes, 2)
         table.add_row(
             Text(f"{name} stays flagged"), *[f"{share:.2f}" for share in summary.recall(sizes).tolist()]
         )
         if right is not None:
-            table.add_row("… precision at least", *[f"{share:.2f}" for share in right.tolist()])
+            table.add_row("… precision at least", *right)
     if summary.attack_curve is not None:
         table.add_row(
             "unbroken by attack", *[f"{summary.attack_curve[min(size, summary.top)]:.2f}" for size in sizes]

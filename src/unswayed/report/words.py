@@ -134,7 +134,7 @@ def staying(summary: Summary) -> str:
     name, truly = summary.label_name(summary.positive), int((summary.truth == summary.positive).sum())
     size = aim(summary)[1]
     flagged, stays = summary.recall([0, size]).tolist()
-    right = summary.precision([size])
+    right = summary.precision([size]) if stays > 0 else None
     told = (
         ""
         if right is None
