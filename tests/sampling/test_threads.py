@@ -41,7 +41,7 @@ def worker(clock):
 
 @pytest.mark.usefixtures("two")
 @pytest.mark.parametrize(
-    ("cost", "best"), [({1: 0.002, 2: 0.02}, 1), ({1: 0.02, 2: 0.002}, 2), ({1: 0.01, 2: 0.01}, 1)]
+    ("cost", "best"), [({1: 0.002, 2: 0.004}, 1), ({1: 0.02, 2: 0.002}, 2), ({1: 0.01, 2: 0.01}, 1)]
 )
 def test_the_fastest_number_is_found_and_said(worker, cost, best):
     chosen, work = Threads(), worker(cost)
@@ -50,6 +50,12 @@ def test_the_fastest_number_is_found_and_said(worker, cost, best):
     assert [chosen.run(1, work) for _ in range(3)] == [best] * 3
     assert chosen.words == f"{best} of 2"
     assert torch.get_num_threads() == 2  # as it was before
+
+
+@pytest.mark.usefixtures("two")
+def test_what_is_hopeless_is_tried_once(worker):
+    chosen, work = Threads(), worker({1: 0.01, 2: 0.3})
+    assert [chosen.run(1, work) for _ in range(5)] == [1, 2, 1, 1, 1]
 
 
 @pytest.mark.usefixtures("two")

@@ -212,7 +212,7 @@ def count_block(version: str, name: str, held: list[Any], threads: int, block: B
         _engines[name] = (question, choose(question))
     question, engine = _engines[name]
     begin = time.perf_counter()
-    labels = engine.labels(block.start, block.stop, block.targets)
+    labels = engine.ask(block.start, block.stop, block.targets)
     took = time.perf_counter() - begin
     return timed(tally(question, engine, block, labels), labels.numel(), took)
 

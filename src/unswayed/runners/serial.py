@@ -54,7 +54,7 @@ class SerialRunner:
             self.watch(answers)
 
         begin, engine.tick = time.perf_counter(), tick
-        labels = engine.labels(first.start, last.stop, first.targets)
+        labels = engine.ask(first.start, last.stop, first.targets)
         if told < labels.numel():  # not every engine tells of its answers as they come
             self.watch(labels.numel() - told)
         took = time.perf_counter() - begin

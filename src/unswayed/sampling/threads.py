@@ -15,6 +15,7 @@ Result = TypeVar("Result")
 
 TRIES = 2  # timings of each number, in turns, so that a busy moment does not decide
 GAIN = 0.9  # of one thread's time: more threads that bring less are not worth their waiting
+HOPELESS = 3.0  # times one thread's time: no second timing
 SLOW, PATIENCE = 2.0, 3  # so many pieces in a row that take so many times as long as usual are timed again
 WORK = 0.03  # seconds at most for each timing before training
 
@@ -66,7 +67,9 @@ class Threads:
     def _heard(self, number: int, cost: float) -> None:
         if self.number is None:
             self.seen.setdefault(number, []).append(cost)
-            if all(len(self.seen.get(n, ())) >= TRIES for n in (1, self.most)):
+            if number > 1 and cost > HOPELESS * min(self.seen[1]):
+                self.number = 1
+            elif all(len(self.seen.get(n, ())) >= TRIES for n in (1, self.most)):
                 best = {n: min(costs) for n, costs in self.seen.items()}
                 self.number = self.most if best[self.most] < GAIN * best[1] else 1
             return

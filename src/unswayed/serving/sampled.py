@@ -105,7 +105,7 @@ class Sampled:
         rng, many = np.random.default_rng(fresh()), -(-answers // EACH)
         targets = rng.choice(len(question.threat), min(many, len(question.threat)), replace=False)
         each = -(-answers // len(targets))
-        labels = engine.labels(0, each, tuple(targets.tolist())).T.tolist()
+        labels = engine.ask(0, each, tuple(targets.tolist())).T.tolist()
         heard = [
             Heard(float(i * each + sample), sample, int(target), label)
             for i, (target, row) in enumerate(zip(targets, labels, strict=True))

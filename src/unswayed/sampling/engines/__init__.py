@@ -41,6 +41,10 @@ class Engine(Protocol):
         """int64[samples, targets]: which sample voted for what; -1 is no answer."""
         ...
 
+    def ask(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> Tensor:
+        """The labels, by as many threads as were fastest so far."""
+        ...
+
     def count(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> IntArray:
         """int64[targets, classes]: how often each label was given; samples without an answer are counted nowhere."""
         ...

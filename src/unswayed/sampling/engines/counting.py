@@ -3,15 +3,16 @@
 import copy
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from torch import Tensor
 
 from unswayed.sampling.question import Question
 from unswayed.sampling.structures import count_labels
+from unswayed.sampling.threads import Threads
 
 IntArray = npt.NDArray[np.int64]
 
@@ -28,7 +29,17 @@ class Counting:
     @property
     def threads(self) -> str:
         """How many threads it works with, and of how many, in words."""
-        return str(torch.get_num_threads())
+        return self.pick.words
+
+    @cached_property
+    def pick(self) -> Threads:
+        """Chooses the number of threads, for this engine and all that it is moved to."""
+        return Threads(self.question.device)
+
+    def ask(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> Tensor:
+        """The labels, by as many threads as were fastest so far."""
+        many = len(self.question.threat) if targets is None else len(targets)
+        return self.pick.run(max(1, (stop - start) * many), lambda: self.labels(start, stop, targets))
 
     @property
     def rate(self) -> float | None:
@@ -46,6 +57,7 @@ class Counting:
 
     def moved(self, question: Question) -> Self:
         """The same engine for other targets, samples or seeds of the same model, graph and noise; nothing is checked again."""
+        _ = self.pick  # made here at the latest, so that both have the same one
         other = copy.copy(self)
         other.question = replace(question, model=self.question.model)
         other._settle()

@@ -57,6 +57,10 @@ class GenericEngine(Checked):
         """What the classifier's threads were timed to."""
         return self.classifier.threads.words
 
+    def ask(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> Tensor:
+        """The labels; the classifier times its threads batch by batch."""
+        return self.labels(start, stop, targets)
+
     @property
     def rate(self) -> float | None:
         """By the time that one graph took alone, while the classifier was checked."""
