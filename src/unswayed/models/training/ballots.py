@@ -33,14 +33,10 @@ from unswayed.models.training.view import View, view
 from unswayed.models.training.worst import Rows, margins, most_against, worst_harm
 from unswayed.sampling.threads import steps
 
-LEANINGS = (
-    0.0,
-    0.05,
-    0.1,
-    0.2,
-    0.4,
-    0.8,
-)  # weights of own scores beside label ballots that are tried as a start
+# how clearly own scores speak beside label ballots, as a start: their usual lead, in ballots
+LEANINGS = (0.0, 0.1, 0.2, 0.4, 0.8, 1.6)
+
+TINY = 1e-6
 
 
 def fit_ballots(
@@ -152,14 +148,20 @@ class _Teaching:
     def start(self, tau: float, best: Best) -> BallotNetwork:
         """Where training begins: at label ballots, or, where features say more, at the best mixture of both; all are offered."""
         loudest, start = -1.0, self.with_own(tau)
-        for weight in LEANINGS if self.aims.features_lead else ():
+        for lead in LEANINGS if self.aims.features_lead else ():
             mixed = self.with_own(tau)
             with torch.no_grad():
-                mixed.own_weight.fill_(weight)
+                mixed.own_weight.fill_(lead / self._usual_lead(mixed))
             score = self._offer(best, mixed.eval())
             if score > loudest:
                 loudest, start = score, mixed
         return start
+
+    def _usual_lead(self, network: BallotNetwork) -> float:
+        """By how much own scores prefer one class to the next, for the median validation node."""
+        seen = self.room.seen
+        first, second = network.eval().own(seen.data.x[seen.val]).topk(2, dim=1).values.T
+        return max(float((first - second).median()), TINY)
 
     def network(self, tau: float) -> BallotNetwork:
         """An untrained network; the seed decides its weights."""
