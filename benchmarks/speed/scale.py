@@ -1,0 +1,177 @@
+"""Votes and proofs on power-law graphs of up to a million nodes: seconds and peak memory, each in a process of its own.
+
+    python -m benchmarks.speed.scale --out docs/results/benchmarks [--nodes 10000 170000 1000000] [--targets 1000] [--samples 1000]
+
+Degrees follow a power law with mean 16; 100 features in a memory-mapped file, 40 classes, GraphSAGE with two layers of 64. Votes are
+polled with a few links kept, and with links deleted and ten added; proofs are those of untrained label ballots that know a fifth of the labels.
+Writes scale.json, scale.png and scale.svg.
+"""
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch_geometric.data import Data
+from torch_geometric.nn import GraphSAGE
+
+import unswayed as us
+
+FEATURES, CLASSES, WIDTH, DEGREE = 100, 40, 64, 16
+KINDS = ("keep", "add and delete", "prove")
+LIMIT_GIB = 8.0
+
+
+def power_law(n: int, folder: Path) -> Data:
+    """Ends are drawn by the weights 1/√(rank + 20); neighbours mostly share a class; features lie in a file."""
+    rng = np.random.default_rng(0)
+    reach = np.sqrt(rng.random((2, n * DEGREE // 2)))  # the distribution of ranks, drawn by inversion
+    low, high = np.sqrt(20.0), np.sqrt(n + 20.0)
+    rank = ((low + rng.random(reach.shape) * (high - low)) ** 2 - 20).astype(np.int64).clip(0, n - 1)
+    del reach
+    first, second = rng.permutation(n)[rank]
+    y = rng.integers(CLASSES, size=n)
+    like = rng.random(first.shape) < 0.5  # half of all links go to somebody of the same class
+    by_class = np.argsort(y, kind="stable")
+    begin = np.searchsorted(y[by_class], np.arange(CLASSES + 1))
+    place = begin[y[first]] + (rng.random(first.shape) * (begin[y[first] + 1] - begin[y[first]])).astype(
+        np.int64
+    )
+    second = np.where(like, by_class[place.clip(0, n - 1)], second)
+    x = np.lib.format.open_memmap(folder / "x.npy", mode="w+", dtype=np.float32, shape=(n, FEATURES))
+    for start in range(0, n, 2**16):
+        rows = rng.standard_normal((min(2**16, n - start), FEATURES), dtype=np.float32)
+        rows[np.arange(len(rows)), y[start : start + len(rows)]] += 1.0
+        x[start : start + len(rows)] = rows
+    x.flush()
+    del x
+    mapped = torch.from_numpy(np.load(folder / "x.npy", mmap_mode="c"))
+    edges = torch.from_numpy(np.stack([np.concatenate([first, second]), np.concatenate([second, first])]))
+    return Data(x=mapped, edge_index=edges, y=torch.from_numpy(y), num_nodes=n)
+
+
+def noise_of(kind: str, n: int) -> Any:
+    """What is polled: five of fifty seats, or four in ten links lost and about ten won."""
+    return us.Keep(5, 50) if kind == "keep" else us.AddDelete(p_add=10 / n, p_delete=0.4)
+
+
+def voting(kind: str, data: Data, targets: torch.Tensor, samples: int, audit: int) -> Callable[[], Any]:
+    torch.manual_seed(0)
+    model = GraphSAGE(FEATURES, WIDTH, 2, CLASSES).eval()
+    threat, noise = us.Row(data, targets), noise_of(kind, data.num_nodes)
+    return lambda: us.poll(model, threat, noise, samples=samples, audit=audit, progress=False)
+
+
+def proving(data: Data, targets: torch.Tensor) -> Callable[[], Any]:
+    known = torch.where(torch.arange(data.num_nodes) % 5 == 0, data.y, -1)
+    threat = us.Row(data, targets)
+
+    def prove() -> Any:
+        ballots = us.LabelBallots(CLASSES)
+        ballots.freeze(data, known=known)
+        return us.prove(ballots, threat)
+
+    return prove
+
+
+def point(kind: str, n: int, targets: int, samples: int, audit: int) -> dict[str, Any]:
+    """Seconds and peak memory of one setting, in this process."""
+    warnings.simplefilter("ignore")
+    with tempfile.TemporaryDirectory() as folder:
+        data = power_law(n, Path(folder))
+        asked = torch.randperm(n, generator=torch.Generator().manual_seed(1))[:targets]
+        work = proving(data, asked) if kind == "prove" else voting(kind, data, asked, samples, audit)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        wall, cpu = time.perf_counter(), time.process_time()
+        found = work()
+        row = {
+            "kind": kind,
+            "n": n,
+            "edges": data.num_edges,
+            "targets": targets,
+            "samples": None if kind == "prove" else samples,
+            "seconds": time.perf_counter() - wall,
+            "cpu_seconds": time.process_time() - cpu,
+            "before_gib": before / 2**20,
+            "peak_gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+        }
+    return row | facts(found)
+
+
+def facts(found: Any) -> dict[str, Any]:
+    """What a poll says of itself, and the sizes that came of it."""
+    if not isinstance(found, us.Votes):
+        return {"mean_size": float(np.mean(found.size))}
+    certs, notes = us.certify(found), found.notes
+    told = {"engine": notes["engine"], "counting_seconds": notes["spent"]["seconds"]}
+    audited = {f"audit_{name}": notes["audit"][name] for name in ("asked", "agreed", "seconds")}
+    return {**told, **audited, "abstained": int(certs.abstained.sum()), "mean_size": float(certs.size.mean())}
+
+
+def fresh(*setting: Any) -> dict[str, Any]:
+    """The point, measured in a new process."""
+    command = [sys.executable, "-m", "benchmarks.speed.scale", "--point", *map(str, setting)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(done.stderr[-2000:])
+    row: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    print(json.dumps(row), flush=True)
+    return row
+
+
+def draw(rows: list[dict[str, Any]], path: Path) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
+    for kind in KINDS:
+        mine = [row for row in rows if row["kind"] == kind]
+        for axis, name in zip(axes, ("cpu_seconds", "peak_gib"), strict=True):
+            axis.loglog([row["n"] for row in mine], [row[name] for row in mine], "o-", label=kind)
+    axes[1].axhline(LIMIT_GIB, color="0.5", linestyle=":", label="the limit we set")
+    for axis, label in zip(axes, ("CPU seconds", "peak memory, GiB"), strict=True):
+        axis.set(xlabel="nodes", ylabel=label)
+        axis.grid(alpha=0.3)
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[1].legend(fontsize="small")
+    for suffix in (".png", ".svg"):
+        figure.savefig(
+            path.with_suffix(suffix), dpi=110, metadata={"Date": None} if suffix == ".svg" else None
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, default=Path("."))
+    parser.add_argument("--nodes", type=int, nargs="+", default=[10_000, 50_000, 170_000, 500_000, 1_000_000])
+    parser.add_argument("--kinds", nargs="+", default=KINDS, choices=KINDS)
+    parser.add_argument("--targets", type=int, default=1_000)
+    parser.add_argument("--samples", type=int, default=1_000)
+    parser.add_argument("--audit", type=int, default=300)
+    parser.add_argument("--point", nargs=5)
+    a = parser.parse_args()
+    if a.point:
+        kind, *numbers = a.point
+        print(json.dumps(point(kind, *map(int, numbers))))
+        return
+    rows = [fresh(kind, n, a.targets, a.samples, a.audit) for n in a.nodes for kind in a.kinds]
+    a.out.mkdir(parents=True, exist_ok=True)
+    (a.out / "scale.json").write_text(json.dumps({"rows": rows}, indent=2) + "\n")
+    draw(rows, a.out / "scale")
+
+
+if __name__ == "__main__":
+    main()
