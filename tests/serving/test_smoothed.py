@@ -60,6 +60,18 @@ def test_a_seed_gives_the_votes_of_poll(service, model, data, arrivals):
         assert again[certified].tolist() == mine.label[certified].tolist()  # a size takes more than a label
 
 
+def test_three_layers_and_those_who_arrive_one_or_several_at_a_time(data):
+    torch.manual_seed(4)
+    model, noise = GraphSAGE(4, 8, 3, CLASSES), us.Flip(0.8)
+    service = us.Smoothed(model, noise, data, samples=60, audit=0)
+    x = torch.randn(3, 4, generator=torch.Generator().manual_seed(6))
+    for rows, linked in (([0], [[1, 2]]), ([1], [[5]]), ([0, 2], [[1, 2], []]), ([2, 1], [[9], [0, 1]])):
+        threat = us.Row.new(data, x[rows], linked)
+        votes = us.poll(model, threat, noise, samples=60, seed=2, engine="generic")
+        assert service.certify(threat, seed=2).votes == votes
+    assert service.certify([4], seed=2).votes == us.poll(model, us.Row(data, [4]), noise, samples=60, seed=2)
+
+
 @pytest.mark.parametrize("noise", [us.AddDelete(0.01, 0.4), us.Keep(2, 8)])
 def test_other_noises_are_served_too(model, data, noise):
     service = us.Smoothed(model, noise, data, samples=200, audit=10)

@@ -26,6 +26,11 @@ def network(kind):
     return kind(4, 8, 2, 3).eval()
 
 
+def deep():
+    torch.manual_seed(2)
+    return GraphSAGE(4, 8, 3, 3).eval()
+
+
 class Pooled(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -43,11 +48,14 @@ def asked_alone(question):
 
 DATA = graph(0)
 NEW = us.Row.new(DATA, torch.randn(3, 4, generator=torch.Generator().manual_seed(3)), [[0, 5], [], [1, 2, 7]])
+ONE = us.Row.new(DATA, NEW.x[:1], [[0, 5]])
 CASES = [
     ("row", network(GraphSAGE), us.Flip(0.7), us.Row(DATA, range(14)), us.Row(DATA, [3, 9])),
     ("row", network(GAT), us.AddDelete(0.1, 0.4), us.Row(DATA, range(14)), us.Row(DATA, [3])),
     ("row", network(GCN), us.Keep(2, 6), us.Row(DATA, range(14)), us.Row(DATA, [0, 13])),
     ("row", network(GraphSAGE), us.Flip(0.7), NEW, us.Row.new(DATA, NEW.x[:2] + 1, [[3], [0, 1]])),
+    ("plan", deep(), us.Flip(0.7), us.Row(DATA, range(14)), us.Row(DATA, [3, 9])),
+    ("plan", deep(), us.Flip(0.7), ONE, us.Row.new(DATA, NEW.x[1:2] + 1, [[3, 4]])),
     ("generic", network(GCN), us.Flip(0.7), us.Row(DATA, range(14)), us.Row(DATA, [3, 9])),
     (
         "whole-graph",

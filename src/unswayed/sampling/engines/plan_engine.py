@@ -26,6 +26,7 @@ from unswayed.sampling.engines.rewriting import lifted, settled, sunk
 from unswayed.sampling.engines.room import room, within_memory
 from unswayed.sampling.engines.surroundings import Surroundings
 from unswayed.sampling.engines.touched import Tables, TouchedLogits
+from unswayed.sampling.inputs import Graph
 from unswayed.sampling.question import Question
 from unswayed.sampling.structures import Layout, groups_of, layout_of, noisy
 from unswayed.theory.noise import Noise
@@ -75,27 +76,35 @@ class PlanEngine(Counting):
         return None
 
     def __init__(self, question: Question) -> None:
-        self.question, self.threat = question, question.threat
+        self.question = question
+        self.kept: dict[tuple[int, ...], Asker] = {}
         self.device = torch.device(question.device)
         if self.device.type == "cuda":
             philox_triton.register()
         self.classifier = Classifier(
             question.model, question.threat, question.classes, question.device, question.dtype
         )
-        graph = layout_of(question, 0).graph
-        assert graph.x is not None
         self.kind = question.dtype or next(
             (p.dtype for p in self.classifier.model.parameters()), torch.float32
         )
-        with self.classifier.evaluation(), torch.no_grad():
-            self.known = Planned(
-                node_plan(self.classifier.model), graph.x.to(device=self.device, dtype=self.kind)
-            )
-        self.kept: dict[tuple[int, ...], Asker] = {}
+        self.graph: Graph | None = None
+        self._settle()
         self.touching: bool | None = (
             None  # whether surroundings are faster than a star: found out when first asked
         )
         self.classes = self.answers(0, 1, (0,)).shape[-1]
+
+    def _settle(self) -> None:
+        self.threat, self.kept = self.question.threat, {}
+        graph = layout_of(self.question, 0).graph
+        if graph is self.graph:
+            return
+        assert graph.x is not None
+        self.graph = graph
+        self.__dict__.pop("tables", None)
+        with self.classifier.evaluation(), torch.no_grad():
+            plan = node_plan(self.classifier.model)
+            self.known = Planned(plan, graph.x.to(device=self.device, dtype=self.kind))
 
     def labels(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> Tensor:
         """int64[samples, targets]: the votes themselves; -1 is no answer."""
