@@ -146,7 +146,7 @@ BAD = {
     "a factory that fails": (nothing, CERTIFY.replace(":build", ":broken"), "luck"),
     "a factory that returns no model": (nothing, CERTIFY.replace(":build", ":text"), "str"),
     "output with too few rows": (nothing, CERTIFY.replace(":build", ":short"), "shape"),
-    "output of one dimension": (nothing, CERTIFY.replace(":build", ":flat"), "shape"),
+    "output of one dimension": (nothing, CERTIFY.replace(":build", ":flat"), "threshold=0 for a logit"),
     "output with too many columns": (nothing, CERTIFY.replace(":build", ":wide"), "4"),
     "a model that answers at random": (nothing, CERTIFY.replace(":build", ":random"), "differently"),
     "a model that always drops": (nothing, CERTIFY.replace(":build", ":dropping"), "differently"),
