@@ -13,7 +13,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Row = dict[str, Any]
-SHOWN = ("highschool", "amherst41", "cornell5", "polblogs", "emaileucore", "photo", "computers", "cora")
+SHOWN = (
+    "highschool",
+    "amherst41",
+    "cornell5",
+    "polblogs",
+    "emaileucore",
+    "photo",
+    "computers",
+    "cora",
+    "pubmed",
+)
 EXACT = ("trained", "label ballots")  # the first that was run on any graph is drawn
 
 
@@ -54,7 +64,7 @@ def _panel(ax: "Axes", groups: dict[Group, list[Row]], methods: Sequence[str], p
             continue
         gain = gains(mine)
         middle, error = gain.mean(axis=0), standard_error(gain)
-        colour = "0.45" if dataset == "cora" else COLOURS[place % len(COLOURS)]
+        colour = "0.45" if dataset in ("cora", "pubmed") else COLOURS[place % len(COLOURS)]
         ax.plot(AT, middle, color=colour, linewidth=1.8, marker="o", markersize=3)
         ax.fill_between(AT, middle - error, middle + error, color=colour, alpha=0.15, linewidth=0)
         ends.append((float(middle[-1]), dataset, colour))

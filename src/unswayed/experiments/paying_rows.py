@@ -84,18 +84,21 @@ def _rows(result: Result, beside: Result, protocol: str, method: str) -> Iterato
             "accuracy_edgeless": facts.get("accuracy_edgeless"),
             "certified_accuracy": dict(zip(map(str, AT), proven.tolist(), strict=True)),
             "wall": {str(k): float(np.mean(degree > k)) for k in AT},
-            **(flagged(result, label, size) if result.case.method == "flags" else {}),
+            **(flagged(result, label, size, own_links) if result.case.method == "flags" else {}),
             **{name: facts[name] for name in ("seconds", "device", "command", "commit")},
         }
 
 
-def flagged(result: Result, label: npt.NDArray[Any], size: npt.NDArray[Any]) -> Row:
+def flagged(
+    result: Result, label: npt.NDArray[Any], size: npt.NDArray[Any], limit: npt.NDArray[Any] | None
+) -> Row:
     """Precision, and the share of nodes to be flagged that stay so; the same of a model of features alone."""
     rare = result.arrays["truth"] == FLAG
     alone = result.arrays["features alone"] == FLAG
+    stays = withstood(np.where(label == FLAG, size, -1), AT, limit)[:, rare].mean(axis=1)
     return {
         "precision": float(np.mean(rare[label == FLAG])),
-        "certified_recall": {str(k): float(np.mean((label == FLAG)[rare] & (size[rare] >= k))) for k in AT},
+        "certified_recall": dict(zip(map(str, AT), stays.tolist(), strict=True)),
         "floor_precision": float(np.mean(rare[alone])),
         "floor_recall": float(np.mean(alone[rare])),
     }
