@@ -18,6 +18,7 @@ from unswayed.sampling.inputs import Graph
 from unswayed.sampling.question import Question
 from unswayed.sampling.sparse_graphs import SparseLayout, sample_numbers
 from unswayed.sampling.structures import Layout, groups_of, layout_of, noisy
+from unswayed.sampling.threads import threads
 from unswayed.theory.noise import Noise
 
 Flips = tuple[Tensor, Tensor]
@@ -58,8 +59,9 @@ class GenericEngine(Checked):
         return self.classifier.threads.words
 
     def ask(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> Tensor:
-        """The labels; the classifier times its threads batch by batch."""
-        return self.labels(start, stop, targets)
+        """The labels; the classifier times its threads batch by batch, and everything around it is small work for one."""
+        with threads(1):
+            return self.labels(start, stop, targets)
 
     @property
     def rate(self) -> float | None:
