@@ -35,10 +35,10 @@ Flips = tuple[Tensor, Tensor]
 SPAN = {"cpu": 2**26, "cuda": 2**32}  # bits of noise held at a time
 KEPT = {"cpu": 2**26, "cuda": 2**30}  # numbers of graphs that stay for the next block
 COPIES = 16  # of its edges that one target keeps, about
-STATES = {"cpu": 2**18, "cuda": 2**28}  # numbers of states of one step held at a time
+STATES = {"cpu": 2**17 * 3 // 2, "cuda": 2**28}  # numbers of states of one step held at a time
 NEAR = 64  # nodes that a sample is reckoned to touch
 MANY = 256  # samples whose surroundings are computed at a time, at most
-TIMED = 16  # samples that both arrangements are timed on
+TIMED = 24  # samples that both arrangements are timed on
 
 
 def node_plan(model: nn.Module) -> Steps:
@@ -164,17 +164,19 @@ class PlanEngine(Counting):
         """How these samples are asked about, and how many at a time."""
         star = max(1, room(STATES, self.device) // (ask.layout.graph.num_nodes * self.known.width))
         near = NEAR * max(4, ask.nodes.numel()) * self.known.width
-        touched = max(1, min(MANY, room(STATES, self.device) * 4 // near))
+        touched = ask.by_touch, max(1, min(MANY, room(STATES, self.device) * 5 // near))
         if not ask.centred or not self.known.plan.local:
-            return (ask.by_touch, touched) if self.known.plan.local else (ask.by_star, star)
+            return touched if self.known.plan.local else (ask.by_star, star)
         if self.touching is None:
             few = part(flips, 0, TIMED)
-            ways = (ask.by_star, star), (ask.by_touch, touched)
+            sizes = [star, 2 * star, 3 * star] if star < TIMED // 3 + 1 else [star]
+            ways = [touched, *((ask.by_star, size) for size in sizes)]
             spent = [min(_seconds(way, few, size) for _ in range(2)) for way, size in ways]
+            best = spent.index(min(spent))
             if len(few[0]) < TIMED:  # too few to decide for good
-                return ways[spent[1] < spent[0]]
-            self.touching = spent[1] < spent[0]
-        return (ask.by_touch, touched) if self.touching else (ask.by_star, star)
+                return ways[best]
+            self.touching, self.at_once = best == 0, sizes[max(0, best - 1)]
+        return touched if self.touching else (ask.by_star, self.at_once or star)
 
     @cached_property
     def tables(self) -> Tables:
