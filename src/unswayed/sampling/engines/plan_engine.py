@@ -53,6 +53,7 @@ class PlanEngine(Counting):
     """Gives the generic engine's votes, but for logits that tie within rounding, for `Row` and `Pairs` and known layers."""
 
     name: ClassVar[str] = "plan"
+    at_once: int = 0  # samples of a star at a time, once timed
 
     @classmethod
     def supports(cls, question: Question) -> str | None:
