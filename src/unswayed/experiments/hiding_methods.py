@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch_geometric.data import Data
+from torch_geometric.nn import SimpleConv
 
 import unswayed as us
 from unswayed.ballots.hashed import Hashed
@@ -81,6 +82,21 @@ class Bench:
         labels, told = self.dataset.labels, torch.cat(parts)
         return torch.full_like(labels, -1).index_copy(0, told, labels[told])
 
+    @cached_property
+    def own(self) -> Tensor:
+        """float32[n, C]: what a perceptron that learnt from labels alone makes of each node's features, as shares."""
+        network = fit(
+            "mlp",
+            self.dataset,
+            self.parts,
+            protocol=self.case.protocol,
+            seed=self.case.seed,
+            device=self.device,
+        ).cpu()
+        with torch.no_grad():
+            shares: Tensor = network(self.plain.x, self.plain.edge_index).softmax(dim=1)
+        return shares
+
     def about(self, model: nn.Module, data: Data | None = None) -> Facts:
         """Accuracy on the test nodes with all edges and with none."""
         edges, model = self.plain.edge_index, model.cpu()
@@ -98,14 +114,24 @@ def floors(bench: Bench) -> tuple[Arrays, Facts]:
     return {name: own.predictions[bench.parts.test].cpu().numpy() for name, own in found.items()}, {}
 
 
+class OwnAndLabels(nn.Module):
+    """What a node's own features say, and the sum of what is known of its neighbours: half of the columns each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sum = SimpleConv("sum")
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        """Scores of every node; a node without links answers from its features."""
+        own, labels = x.chunk(2, dim=1)
+        out: Tensor = own + self.sum(labels, edge_index)
+        return out
+
+
 def label_floor(bench: Bench) -> tuple[Arrays, Facts]:
     """The majority, and a perceptron that learns from labels alone."""
     labels, parts = bench.dataset.labels, bench.parts
-    network = fit(
-        "mlp", bench.dataset, parts, protocol=bench.case.protocol, seed=bench.case.seed, device=bench.device
-    )
-    with torch.no_grad():
-        said = network.cpu()(bench.plain.x, bench.plain.edge_index).argmax(dim=1)[parts.test]
+    said = bench.own.argmax(dim=1)[parts.test]
     majority = labels[parts.train].bincount().argmax().expand(len(parts.test))
     return {"majority": majority.numpy(), "labels": said.numpy()}, {}
 
@@ -165,10 +191,14 @@ def delete_labels(bench: Bench) -> tuple[Arrays, Facts]:
 
 
 def hide_labels(bench: Bench) -> tuple[Arrays, Facts]:
-    """The sum of neighbours' known labels, where nodes and edges are hidden."""
+    """What a node's own features say and its neighbours' known labels, where nodes and edges are hidden."""
     noises = [us.Hide(nodes=n, edges=e) for n, e in HIDES]
-    samples = max(1000, bench.samples // FEWER)
-    return _smoothed(bench, us.Inject, noises, samples, Tally().eval(), _one_hot(bench))
+    samples, labels = max(1000, bench.samples // FEWER), _one_hot(bench)
+
+    def told(known: Tensor) -> Tensor:
+        return torch.cat([bench.own, labels(known)], dim=1)
+
+    return _smoothed(bench, us.Inject, noises, samples, OwnAndLabels().eval(), told)
 
 
 def keep(bench: Bench) -> tuple[Arrays, Facts]:

@@ -41,7 +41,7 @@ Real attackers mostly add: links to an account, or accounts of their own. Here o
 nodes (the first 300 of each split) whose certified label is right and withstands so many of them; behind ± is the sample standard deviation over
 splits. *Floor*: structure-free models of the same split; *labels* learns from labels alone, *distilled* from a teacher that has seen all
 nodes' edges. Rows that begin with *labels* have one base that needs no training: what known labels say,
-through a neighbour and its neighbours (links) or a neighbour alone (fake nodes). The other smoothed rows of a split have one base, a GraphSAGE that was distilled under noise; the setting of the noise, and the number of groups, were chosen on
+through a neighbour and its neighbours (links) or a neighbour alone (fake nodes; where nodes are hidden, beside what the node's own features say). The other smoothed rows of a split have one base, a GraphSAGE that was distilled under noise; the setting of the noise, and the number of groups, were chosen on
 validation nodes. Smoothed rows hold each with confidence 0.999, the others with certainty. `unswayed reproduce hiding` makes this page.
 
 """
