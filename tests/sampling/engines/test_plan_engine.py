@@ -125,6 +125,13 @@ def test_equal_structures_get_equal_sums_whichever_graph_the_noise_was_added_to(
         assert torch.equal(*said)
 
 
+@pytest.mark.parametrize("name", ["gcn-3", "gat-3", "sage-3"])
+def test_some_links_of_one_target_leave_its_others_where_they_are(name: str) -> None:
+    data = graph(3)
+    pairs = [(4, v) for v in range(12, 20)]
+    compare(Question(model_of(name, data), Pairs(data, pairs, [4]), Flip(beta=0.7), dtype=torch.float64))
+
+
 def test_auto_picks_it_and_a_bench_can_say_why_not() -> None:
     assert choose(asked("gcn-3", NOISES[0])).name == "plan"
     slow = choose(replace(asked("graph-norm", NOISES[1], Pairs), engine="auto"))

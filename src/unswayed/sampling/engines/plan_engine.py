@@ -217,8 +217,11 @@ class Asker:
 
     @cached_property
     def centred(self) -> bool:
-        """Whether every noisy link is one of the only target's."""
-        return self.nodes.numel() == 1 and bool((self.layout.first == self.nodes).all())
+        """Whether the noisy links are the only target's, and all of them: no link of it stays as it is."""
+        if self.nodes.numel() != 1 or not bool((self.layout.first == self.nodes).all()):
+            return False
+        one, other = self.layout.constant
+        return not bool((((one == self.nodes) | (other == self.nodes)) & (one != other)).any())
 
     @cached_property
     def star(self) -> StarLogits:
