@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from unswayed.experiments.bench import timed
+from unswayed.experiments.one_graph import timed
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ import torch
 
 import unswayed as us
 from benchmarks.loading import NOISE, trained
-from unswayed.experiments.bench import timed
+from unswayed.experiments.one_graph import timed
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ import torch
 
 from unswayed import AddDelete, AllPairs, poll
 from unswayed.datasets import load
-from unswayed.experiments.bench import timed
+from unswayed.experiments.one_graph import timed
 from unswayed.models import build
 from unswayed.sampling.sparse import SparseStream
 from unswayed.sampling.stream import Stream

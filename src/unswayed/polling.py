@@ -13,7 +13,7 @@ from unswayed.errors import InputError, RefusedVotes
 from unswayed.ledger import BLOCK, AdaptiveLedger, Ledger
 from unswayed.runners import Block, Runner, SerialRunner
 from unswayed.sampling.beforehand import check_columns, check_instance, named_classes
-from unswayed.sampling.classifier import style_of
+from unswayed.sampling.calling import style_of
 from unswayed.sampling.digest import describe_model
 from unswayed.sampling.flagged import flagged
 from unswayed.sampling.question import Question

@@ -42,7 +42,7 @@ def test_help_costs_less_than_half_a_second():
 
 
 def test_the_bounds_on_offer_are_those_of_the_theory():
-    from unswayed.cli.options import BoundsKind
+    from unswayed.cli.kinds import BoundsKind
     from unswayed.theory.bounds import METHODS
 
     assert [kind.value for kind in BoundsKind] == list(METHODS)

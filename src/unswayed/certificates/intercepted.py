@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from unswayed.certificates.polled import about_votes, certifiable
+from unswayed.certificates.checking import about_votes, certifiable
 from unswayed.certificates.protocol import check_change
 from unswayed.certificates.smoothed import Certificates
 from unswayed.errors import InputError

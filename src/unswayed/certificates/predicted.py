@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from unswayed.certificates.polled import certifiable
+from unswayed.certificates.checking import certifiable
 from unswayed.theory.bounds import check_level
 from unswayed.theory.ranking import leads
 from unswayed.votes import Votes

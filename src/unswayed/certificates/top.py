@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from unswayed.certificates.checking import about_votes, certifiable
 from unswayed.certificates.levels import rounded_down, rounded_up, warn_of_level
-from unswayed.certificates.polled import Polled, about_votes, certifiable
+from unswayed.certificates.polled import Polled
 from unswayed.certificates.protocol import Column, check_change
 from unswayed.errors import InputError
 from unswayed.spelling import spelled

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from unswayed.cli import kinds
 from unswayed.cli import options as opt
-from unswayed.cli.certify import command_of, document, make_plan, words_of
+from unswayed.cli.certify import command_of, make_plan, words_of
 from unswayed.cli.common import console, emit, note
+from unswayed.cli.document import document
 
 if TYPE_CHECKING:
     from unswayed.attack import Attacks
@@ -49,8 +51,8 @@ def attack(
     threat: opt.Threat = None,
     model: opt.Model = None,
     weights: opt.Weights = None,
-    recipe: opt.RecipeOption = opt.Recipe.CLEAN,
-    protocol: opt.ProtocolOption = opt.Protocol.TRANSDUCTIVE,
+    recipe: opt.RecipeOption = kinds.Recipe.CLEAN,
+    protocol: opt.ProtocolOption = kinds.Protocol.TRANSDUCTIVE,
     kind: Annotated[
         list[Kind] | None,
         typer.Option(
@@ -76,7 +78,7 @@ def attack(
     p_delete: opt.PDelete = None,
     samples: opt.Samples = 10_000,
     alpha: opt.Alpha = 0.001,
-    bounds: opt.Bounds = opt.BoundsKind.STRICT,
+    bounds: opt.Bounds = kinds.BoundsKind.STRICT,
     seed: opt.Seed = 0,
     store: opt.Store = None,
     report: opt.Report = None,

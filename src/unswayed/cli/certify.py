@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from unswayed.cli import kinds
 from unswayed.cli import options as opt
 from unswayed.cli.common import command_line, console, emit, note
+from unswayed.cli.document import document
 
 if TYPE_CHECKING:  # scipy and torch load when a command runs, not when it is asked for help
     from unswayed.certificates import Certified
     from unswayed.cli.plan import Plan
     from unswayed.cli.record import Record
-    from unswayed.report.summary import Summary
 
 app = typer.Typer(rich_markup_mode="rich", add_completion=False)
 
@@ -66,8 +67,8 @@ def certify(
     model: opt.Model = None,
     weights: opt.Weights = None,
     threshold: opt.Threshold = None,
-    recipe: opt.RecipeOption = opt.Recipe.CLEAN,
-    protocol: opt.ProtocolOption = opt.Protocol.TRANSDUCTIVE,
+    recipe: opt.RecipeOption = kinds.Recipe.CLEAN,
+    protocol: opt.ProtocolOption = kinds.Protocol.TRANSDUCTIVE,
     beta: opt.Beta = None,
     p_add: opt.PAdd = None,
     p_delete: opt.PDelete = None,
@@ -76,8 +77,8 @@ def certify(
     links: opt.Links = None,
     samples: opt.Samples = 10_000,
     alpha: opt.Alpha = 0.001,
-    bounds: opt.Bounds = opt.BoundsKind.STRICT,
-    rivals: opt.Rivals = opt.RivalsKind.ALL,
+    bounds: opt.Bounds = kinds.BoundsKind.STRICT,
+    rivals: opt.Rivals = kinds.RivalsKind.ALL,
     family: opt.Family = False,
     want_size: opt.WantSize = None,
     top: opt.Top = None,
@@ -86,8 +87,8 @@ def certify(
     seed: opt.Seed = 0,
     store: opt.Store = None,
     device: opt.Device = "cpu",
-    engine: opt.Engine = opt.EngineKind.AUTO,
-    runner: opt.Runner = opt.RunnerKind.SERIAL,
+    engine: opt.Engine = kinds.EngineKind.AUTO,
+    runner: opt.Runner = kinds.RunnerKind.SERIAL,
     address: opt.Address = None,
     batch_size: opt.BatchSize = None,
     audit: opt.Audit = 300,
@@ -234,69 +235,3 @@ def save_report(record: "Record", certs: "Certified", path: Path, shared: int | 
         told = {"One attacker, many targets": summary.certs.shared_in_words(shared)}
         summary = replace(summary, settings={**summary.settings, **told})
     write_atomically(path, render(summary, record.graph).encode())
-
-
-def one_attacker(certs: "Certified", budget: int | None) -> dict[str, Any] | None:
-    """What a total budget can do, JSON-ready; `at_most` is None where that cannot be said."""
-    from unswayed.errors import Unsupported
-
-    if budget is None:
-        return None
-    try:
-        most: int | None = certs.shared(budget)
-    except Unsupported:
-        most = None
-    return {"budget": budget, "at_most": most, "sentence": certs.shared_in_words(budget)}
-
-
-def document(
-    record: "Record", certs: "Certified", report: Path | None, shared: int | None = None
-) -> dict[str, Any]:
-    """The whole result, JSON-ready: what the certificates say of themselves, and what the run knows besides."""
-    from unswayed.report.advice import advice
-
-    summary = record.summarise(certs)
-    told = summary.certs.to_json()
-    rows = [
-        {**row, "truth": truth if truth >= 0 else None}
-        for row, truth in zip(told.pop("targets"), record.truth, strict=True)
-    ]
-    named = "certified_accuracy" if summary.truth is not None else "share_certified"
-    return {
-        "command": record.command,
-        "training": dict(record.training),
-        **told,
-        "floor": None if record.floor is None else {"name": record.floor_name, "accuracy": record.floor},
-        "base": None if record.base is None else {"accuracy": record.base},
-        "advice": advice(summary),
-        named: _curve(summary, "any"),
-        f"{named}_adds": _curve(summary, "adds"),
-        f"{named}_deletes": _curve(summary, "deletes"),
-        **_flags(summary),
-        "targets": rows,
-        "shared": one_attacker(certs, shared),
-        "report": None if report is None else str(report),
-    }
-
-
-def _flags(summary: "Summary") -> dict[str, Any]:
-    """What stays flagged, JSON-ready; nothing where no label was named."""
-    if summary.positive is None:
-        return {}
-    sizes = list(range(max(summary.top, 0) + 1))
-    right = summary.precision(sizes)
-    told = {"positive": summary.label_name(summary.positive)}
-    recall = dict(zip(map(str, sizes), summary.recall(sizes).tolist(), strict=True))
-    least = None if right is None else dict(zip(map(str, sizes), right.tolist(), strict=True))
-    return {**told, "recall": recall, "precision": least}
-
-
-def _curve(summary: "Summary", change: str) -> dict[str, float]:
-    """The share at each size, up to the first that nobody withstands (or the widest that is drawn)."""
-    from unswayed.report.summary import WIDEST
-
-    last = summary.top if change == "any" else min(int(summary.certs.sizes(change).max()) + 1, WIDEST)
-    sizes = range(max(last, 0) + 1)
-    return {
-        str(size): share for size, share in zip(sizes, summary.share(sizes, change).tolist(), strict=True)
-    }

@@ -199,7 +199,7 @@ def _print(data: "Dataset", parts: "Split", shown: Shown, out: Path) -> None:
 
 def _cora(out: Path, as_json: bool) -> None:
     """A GCN on Cora, 100 nodes, 10,000 samples each: where certificates do not pay, and why."""
-    from unswayed.cli.certify import document
+    from unswayed.cli.document import document
     from unswayed.report.terminal import print_summary
 
     certs, record = certify_words(_cora_words(), want=None, store=None)

@@ -7,6 +7,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from unswayed.cli import kinds
 from unswayed.cli import options as opt
 from unswayed.cli.certify import certify_words, words_of
 from unswayed.cli.common import console, emit
@@ -46,14 +47,14 @@ def explain(
     threat: opt.Threat = None,
     model: opt.Model = None,
     weights: opt.Weights = None,
-    recipe: opt.RecipeOption = opt.Recipe.CLEAN,
-    protocol: opt.ProtocolOption = opt.Protocol.TRANSDUCTIVE,
+    recipe: opt.RecipeOption = kinds.Recipe.CLEAN,
+    protocol: opt.ProtocolOption = kinds.Protocol.TRANSDUCTIVE,
     beta: opt.Beta = None,
     p_add: opt.PAdd = None,
     p_delete: opt.PDelete = None,
     samples: opt.Samples = 10_000,
     alpha: opt.Alpha = 0.001,
-    bounds: opt.Bounds = opt.BoundsKind.STRICT,
+    bounds: opt.Bounds = kinds.BoundsKind.STRICT,
     top: opt.Top = None,
     seed: opt.Seed = 0,
     device: opt.Device = "cpu",

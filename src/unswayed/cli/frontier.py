@@ -6,9 +6,11 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from unswayed.cli import kinds
 from unswayed.cli import options as opt
 from unswayed.cli.certify import command_of, make_plan, words_of
 from unswayed.cli.common import console, emit, note, warn
+from unswayed.cli.sweep import other_noises, read_sweep
 
 if TYPE_CHECKING:
     from unswayed.ballots.prospects import Prospect
@@ -44,8 +46,8 @@ def frontier(
     threat: opt.Threat = None,
     model: opt.Model = None,
     weights: opt.Weights = None,
-    recipe: opt.RecipeOption = opt.Recipe.CLEAN,
-    protocol: opt.ProtocolOption = opt.Protocol.TRANSDUCTIVE,
+    recipe: opt.RecipeOption = kinds.Recipe.CLEAN,
+    protocol: opt.ProtocolOption = kinds.Protocol.TRANSDUCTIVE,
     betas: Annotated[
         str, typer.Option(help="The keep probabilities to try.", rich_help_panel=SWEEP)
     ] = "0.6,0.65,0.7,0.75,0.8,0.85,0.9,0.95",
@@ -79,10 +81,10 @@ def frontier(
     ] = 0,
     samples: opt.Samples = 10_000,
     alpha: opt.Alpha = 0.001,
-    bounds: opt.Bounds = opt.BoundsKind.STRICT,
+    bounds: opt.Bounds = kinds.BoundsKind.STRICT,
     seed: opt.Seed = 0,
     device: opt.Device = "cpu",
-    engine: opt.Engine = opt.EngineKind.AUTO,
+    engine: opt.Engine = kinds.EngineKind.AUTO,
     floor: opt.Floor = True,
     as_json: opt.Json = False,
 ) -> None:
@@ -129,50 +131,6 @@ def _warn_of_few(points: "list[Point]", want: int, split: tuple[int, int] | None
             f"{samples:,} samples are too few: even unanimous votes prove no more than "
             f"K = {max(point.ceiling for point in points)} under any of these noises; give more --samples, or more noise."
         )
-
-
-OTHERS = [(0.0, 0.5), (0.0, 0.7), (0.0, 0.9), (0.001, 0.4), (0.001, 0.7), (0.01, 0.6)]
-SEATS = ["3/30", "5/50", "10/50"]
-
-
-def other_noises() -> "list[Noise]":
-    """A few noises of every other kind."""
-    from unswayed.cli.inputs import read_noise, read_seats
-
-    return [*(read_noise(None, *pair) for pair in OTHERS), *map(read_seats, SEATS)]
-
-
-def read_sweep(
-    betas: str, p_adds: str | None, p_deletes: str | None, keeps: str | None = None
-) -> "list[Noise]":
-    """Every noise of the sweep; each is checked before the first is tried."""
-    from unswayed.cli.inputs import read_noise, read_seats
-    from unswayed.errors import InputError
-
-    if keeps is not None:
-        return [*read_sweep(betas, p_adds, p_deletes), *map(read_seats, keeps.split(","))]
-
-    if (p_adds is None) != (p_deletes is None):
-        raise InputError("An asymmetric sweep needs both --p-adds and --p-deletes.")
-    if p_adds is None or p_deletes is None:
-        return [read_noise(beta, None, None) for beta in _floats(betas, "--betas")]
-    return [
-        read_noise(None, add, delete)
-        for add in _floats(p_adds, "--p-adds")
-        for delete in _floats(p_deletes, "--p-deletes")
-    ]
-
-
-def _floats(words: str, flag: str) -> list[float]:
-    from unswayed.errors import InputError
-
-    try:
-        values = [float(word) for word in words.split(",") if word.strip()]
-    except ValueError as error:
-        raise InputError(f"{flag} must be numbers with commas between them, not {words!r}.") from error
-    if not values:
-        raise InputError(f"{flag} names no value.")
-    return values
 
 
 def _noise_words(noise: "Noise") -> dict[str, Any]:

@@ -1,74 +1,12 @@
 """The options that several commands share, each declared once."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from unswayed.cli.common import beside
-
-
-class Recipe(StrEnum):
-    """How a built-in model is trained."""
-
-    CLEAN = "clean"
-    NOISE = "noise"
-    DISTILL = "distill"
-
-
-class Protocol(StrEnum):
-    """What training may see of the test nodes."""
-
-    TRANSDUCTIVE = "transductive"
-    INDUCTIVE = "inductive"
-
-
-class ThreatKind(StrEnum):
-    """Which entries the attacker may change."""
-
-    ROW = "row"
-    ALL_PAIRS = "all-pairs"
-    INJECT = "inject"
-
-
-class BoundsKind(StrEnum):
-    """Which confidence bounds are used."""
-
-    STRICT = "strict"
-    PAPER = "paper"
-    TIGHT = "tight"
-    ANYTIME = "anytime"
-
-
-class RivalsKind(StrEnum):
-    """What a label must be more probable than."""
-
-    ALL = "all"
-    LABELS = "labels"
-
-
-class EngineKind(StrEnum):
-    """Which engine asks the classifier."""
-
-    AUTO = "auto"
-    GENERIC = "generic"
-    FAST = "fast"
-
-
-class RunnerKind(StrEnum):
-    """Where samples are counted."""
-
-    SERIAL = "serial"
-    RAY = "ray"
-
-
-class VotersKind(StrEnum):
-    """What a ballot is made of."""
-
-    FEATURES = "features"
-    TWO_HOP = "two-hop"
-
+from unswayed.cli.kinds import BoundsKind, EngineKind, Protocol, Recipe, RivalsKind, RunnerKind, ThreatKind
 
 DATA, MODEL, NOISE, COMPUTE, OUTPUT = (
     "What to certify",

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from unswayed.cli import kinds
 from unswayed.cli import options as opt
 
 app = typer.Typer(rich_markup_mode="rich", add_completion=False)
@@ -32,7 +33,7 @@ Model = Annotated[
     ),
 ]
 Voters = Annotated[
-    opt.VotersKind | None,
+    kinds.VotersKind | None,
     typer.Option(
         help="With --model ballots: what a ballot is made of, the voter's features alone or also the labels around it. "
         "\\[default: two-hop]",
@@ -71,7 +72,7 @@ def prove(
     voters: Voters = None,
     attack_size: AttackSize = None,
     groups: Groups = None,
-    protocol: opt.ProtocolOption = opt.Protocol.TRANSDUCTIVE,
+    protocol: opt.ProtocolOption = kinds.Protocol.TRANSDUCTIVE,
     positive: opt.Positive = None,
     seed: opt.Seed = 0,
     store: Annotated[

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from unswayed.cli import kinds
 from unswayed.cli import options as opt
-from unswayed.cli.certify import document, save_report
+from unswayed.cli.certify import save_report
 from unswayed.cli.common import beside, console, emit, warn
+from unswayed.cli.document import document
 
 if TYPE_CHECKING:
     from unswayed.certificates import Certified
@@ -46,7 +48,7 @@ def report(
     ),
     alpha: Annotated[float | None, typer.Option(help="Another alpha than the recorded one.")] = None,
     bounds: Annotated[
-        opt.BoundsKind | None, typer.Option(help="Other bounds than the recorded ones.")
+        kinds.BoundsKind | None, typer.Option(help="Other bounds than the recorded ones.")
     ] = None,
     family: Annotated[
         bool, typer.Option("--family", help="One confidence for all targets together.")

@@ -76,7 +76,8 @@ def prepare(
     say: Say = print,
 ) -> int:
     """Do what is missing and keep it; how many results are still missing."""
-    from unswayed.experiments.hiding_methods import METHOD_OF, Bench
+    from unswayed.experiments.hiding_bench import Bench
+    from unswayed.experiments.hiding_methods import METHOD_OF
 
     benches: dict[tuple[str, int], Bench] = {}
 

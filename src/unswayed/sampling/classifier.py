@@ -22,15 +22,11 @@ from torch import Tensor, nn
 from unswayed.errors import InputError, UnsoundModel
 from unswayed.sampling.absent import Absent, refusal
 from unswayed.sampling.beforehand import check_device, check_instance
+from unswayed.sampling.calling import EDGE_NAMES, style_of
 from unswayed.sampling.inputs import Graph
 from unswayed.sampling.signatures import parameter_names
 from unswayed.sampling.threads import Threads
 from unswayed.sampling.threats.base import Threat
-
-DENSE_NAMES = ("adj", "adjacency", "adj_matrix", "adj_t")
-EDGE_NAMES = ("edge_attr", "edge_weight")
-GIVEN = ("x", "edge_index", "batch", *DENSE_NAMES)
-
 
 NO_FEATURES = (
     "The graph has no node features (x is None), and the classifier failed without them ({error}); set data.x, give every node of a "
@@ -261,27 +257,6 @@ def evaluating(model: Any) -> Iterator[None]:
     finally:
         for module, mode in modes:
             module.training = mode
-
-
-def style_of(model: Any, threat: Threat) -> str:
-    """How the classifier wants to be asked: "bits", "edges", "data" or "dense"; refused where it needs anything else."""
-    if threat is not None and threat.style is not None:
-        return threat.style
-    if not callable(model):
-        raise InputError(f"The classifier must be callable, not {type(model).__name__}.")
-    names, required, open_ended = parameter_names(model)
-    if "edge_index" not in names:
-        if len(names) > 1 and names[1] in DENSE_NAMES:
-            return "dense"
-        if len(required) == 1 and names[0] != "x" and not open_ended:
-            return "data"
-    made = EDGE_NAMES if threat is not None and threat.edge_function is not None else ()
-    missing = [name for name in required[2:] if name not in (*GIVEN, *made)]
-    if missing:
-        raise UnsoundModel(
-            f"The classifier's forward needs {', '.join(missing)}, which a noisy graph does not have."
-        )
-    return "edges"
 
 
 def batch_of(graph: Graph, count: int, device: torch.device) -> Tensor:

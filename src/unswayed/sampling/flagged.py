@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from unswayed.errors import InputError
 from unswayed.sampling.beforehand import check_instance
-from unswayed.sampling.classifier import DENSE_NAMES
+from unswayed.sampling.calling import DENSE_NAMES
 from unswayed.sampling.signatures import forward_names
 
 

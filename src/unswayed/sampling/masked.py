@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from unswayed.errors import Unsupported
-from unswayed.sampling.classifier import GIVEN
+from unswayed.sampling.calling import GIVEN
 from unswayed.sampling.signatures import parameters_of
 
 

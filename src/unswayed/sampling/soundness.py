@@ -12,7 +12,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from unswayed.errors import UnsoundModel
-from unswayed.sampling.classifier import GIVEN, Classifier
+from unswayed.sampling.calling import GIVEN
+from unswayed.sampling.classifier import Classifier
 from unswayed.sampling.digest import settings_of
 from unswayed.sampling.inputs import Graph
 from unswayed.sampling.signatures import parameters_of

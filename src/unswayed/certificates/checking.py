@@ -1,0 +1,39 @@
+"""Which votes may be certified by which bounds, and what they are about."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from unswayed.certificates.protocol import About, Certified
+from unswayed.errors import InputError
+from unswayed.theory.bounds import METHODS
+from unswayed.votes import Votes
+
+
+def certifiable(votes: Any, bounds: str, allowed: tuple[str, ...] = METHODS) -> None:
+    """Refuse votes and bounds that would make a certificate say more than it may."""
+    if not isinstance(votes, Votes):
+        already = " (these are certificates already)" if isinstance(votes, Certified) else ""
+        raise InputError(f"certify takes votes, as poll returns them, not {type(votes).__name__}{already}.")
+    if bounds not in allowed:
+        raise InputError(f"bounds must be one of {', '.join(allowed)}, not {bounds!r}.")
+    if votes.adaptive and bounds != "anytime":
+        raise InputError(
+            "Sampling of these votes was stopped by looking at them, which voids fixed-sample bounds; "
+            'use bounds="anytime".'
+        )
+    if votes.provenance.get("purpose") == "train":
+        raise InputError("Noise of purpose 'train' may have trained the model; poll with purpose='certify'.")
+
+
+def about_votes(votes: Votes) -> About:
+    """The targets of these votes."""
+    threat = votes.provenance.get("threat")
+    counted = {} if votes.noise.counts == "entries" else {"counts": votes.noise.counts}
+    return About(
+        votes.targets,
+        votes.entries,
+        votes.classes,
+        votes.ones,
+        {**(threat if isinstance(threat, Mapping) else {}), **counted},
+        class_names=votes.class_names,
+    )

@@ -1,0 +1,75 @@
+"""The one JSON document that certify, prove, report and attack print."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # scipy and torch load when a command runs, not when it is asked for help
+    from unswayed.certificates import Certified
+    from unswayed.cli.record import Record
+    from unswayed.report.summary import Summary
+
+
+def one_attacker(certs: "Certified", budget: int | None) -> dict[str, Any] | None:
+    """What a total budget can do, JSON-ready; `at_most` is None where that cannot be said."""
+    from unswayed.errors import Unsupported
+
+    if budget is None:
+        return None
+    try:
+        most: int | None = certs.shared(budget)
+    except Unsupported:
+        most = None
+    return {"budget": budget, "at_most": most, "sentence": certs.shared_in_words(budget)}
+
+
+def document(
+    record: "Record", certs: "Certified", report: Path | None, shared: int | None = None
+) -> dict[str, Any]:
+    """The whole result, JSON-ready: what the certificates say of themselves, and what the run knows besides."""
+    from unswayed.report.advice import advice
+
+    summary = record.summarise(certs)
+    told = summary.certs.to_json()
+    rows = [
+        {**row, "truth": truth if truth >= 0 else None}
+        for row, truth in zip(told.pop("targets"), record.truth, strict=True)
+    ]
+    named = "certified_accuracy" if summary.truth is not None else "share_certified"
+    return {
+        "command": record.command,
+        "training": dict(record.training),
+        **told,
+        "floor": None if record.floor is None else {"name": record.floor_name, "accuracy": record.floor},
+        "base": None if record.base is None else {"accuracy": record.base},
+        "advice": advice(summary),
+        named: _curve(summary, "any"),
+        f"{named}_adds": _curve(summary, "adds"),
+        f"{named}_deletes": _curve(summary, "deletes"),
+        **_flags(summary),
+        "targets": rows,
+        "shared": one_attacker(certs, shared),
+        "report": None if report is None else str(report),
+    }
+
+
+def _flags(summary: "Summary") -> dict[str, Any]:
+    """What stays flagged, JSON-ready; nothing where no label was named."""
+    if summary.positive is None:
+        return {}
+    sizes = list(range(max(summary.top, 0) + 1))
+    right = summary.precision(sizes)
+    told = {"positive": summary.label_name(summary.positive)}
+    recall = dict(zip(map(str, sizes), summary.recall(sizes).tolist(), strict=True))
+    least = None if right is None else dict(zip(map(str, sizes), right.tolist(), strict=True))
+    return {**told, "recall": recall, "precision": least}
+
+
+def _curve(summary: "Summary", change: str) -> dict[str, float]:
+    """The share at each size, up to the first that nobody withstands (or the widest that is drawn)."""
+    from unswayed.report.summary import WIDEST
+
+    last = summary.top if change == "any" else min(int(summary.certs.sizes(change).max()) + 1, WIDEST)
+    sizes = range(max(last, 0) + 1)
+    return {
+        str(size): share for size, share in zip(sizes, summary.share(sizes, change).tolist(), strict=True)
+    }
