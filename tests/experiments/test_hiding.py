@@ -14,7 +14,7 @@ from torch_geometric.utils import to_undirected
 import unswayed as us
 from unswayed.datasets import Dataset
 from unswayed.errors import InputError
-from unswayed.experiments import hiding, hiding_methods, hiding_page
+from unswayed.experiments import hiding, hiding_bench, hiding_methods, hiding_page
 from unswayed.experiments.hiding import FAKES, LINKS, cases, prepare, results
 from unswayed.experiments.hiding_page import AT, certified, page, rows_of
 from unswayed.models import build
@@ -43,15 +43,14 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     ballots = us.BallotNetwork(6, CLASSES, voters="features")
     with pytest.MonkeyPatch.context() as patch:
         dataset = Dataset("photo", "node", 6, CLASSES, data=data)
-        patch.setattr(hiding_methods, "load", lambda name, fetch: dataset)
+        patch.setattr(hiding_bench, "load", lambda name, fetch: dataset)
         patch.setattr(hiding, "METHODS", {"photo": LINKS, "cora": FAKES})
-        patch.setattr(hiding_methods, "soft_labels", lambda *_, **__: torch.eye(CLASSES)[y])
-        patch.setattr(
-            hiding_methods, "fit", lambda name, *_, **__: ballots.eval() if name == "ballots" else sage
-        )
+        patch.setattr(hiding_bench, "soft_labels", lambda *_, **__: torch.eye(CLASSES)[y])
+        for module in (hiding_bench, hiding_methods):
+            patch.setattr(module, "fit", lambda name, *_, **__: ballots.eval() if name == "ballots" else sage)
         patch.setattr(hiding_methods, "fit_hashed", lambda *_, groups, **__: us.Hashed(sage, groups).eval())
         patch.setattr(hiding_methods, "all_floors", lambda *_, **__: {"labels": Floor("mlp", y, 0.8, 0.8)})
-        patch.setattr(hiding_methods, "TARGETS", 8)
+        patch.setattr(hiding_bench, "TARGETS", 8)
         patch.setattr(hiding_methods, "CHOOSING", 6)
         patch.setattr(hiding_methods, "GROUPS", (4, 9))
         for name in ("KEEPS", "DELETES", "HIDES"):
