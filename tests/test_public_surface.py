@@ -29,6 +29,7 @@ FIXED = {
     "Pairs",
     "Proofs",
     "RayRunner",
+    "Relation",
     "Row",
     "SerialRunner",
     "Smoothed",

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from unswayed.sampling.fields import receptive_fields
     from unswayed.sampling.flagged import flagged
     from unswayed.sampling.noisy_data import noisy
-    from unswayed.sampling.threats import AllPairs, Bits, Directed, Pairs, Row
+    from unswayed.sampling.threats import AllPairs, Bits, Directed, Pairs, Relation, Row
     from unswayed.sampling.threats.inject import Inject
     from unswayed.sampling.threats.intercept import Intercept
     from unswayed.sampling.until import Budget, Target, UntilSize
@@ -71,6 +71,7 @@ _HOMES = {
     "Pairs": "unswayed.sampling.threats",
     "Proofs": "unswayed.certificates.proofs",
     "RayRunner": "unswayed.runners.ray",
+    "Relation": "unswayed.sampling.threats",
     "Row": "unswayed.sampling.threats",
     "SerialRunner": "unswayed.runners.serial",
     "Smoothed": "unswayed.serving",
@@ -119,6 +120,7 @@ __all__ = [
     "Pairs",
     "Proofs",
     "RayRunner",
+    "Relation",
     "Row",
     "SerialRunner",
     "Smoothed",

@@ -18,6 +18,11 @@ def style_of(model: Any, threat: Threat) -> str:
     if not callable(model):
         raise InputError(f"The classifier must be callable, not {type(model).__name__}.")
     names, required, open_ended = parameter_names(model)
+    if "x_dict" in names:
+        raise InputError(
+            "The classifier reads a HeteroData: name the attacked relation, threat = Relation(data, relation, nodes), "
+            "and ask threat.asking(model)."
+        )
     if "edge_index" not in names:
         if len(names) > 1 and names[1] in DENSE_NAMES:
             return "dense"

@@ -73,8 +73,8 @@ def _unreadable(source: Any) -> InputError:
     """What to give instead."""
     if hasattr(source, "edge_types"):
         return InputError(
-            "A HeteroData has several kinds of nodes and edges; give a Data with the edge_index of the relation that is attacked, "
-            "and let the module hold the others, which stay as they are."
+            "A HeteroData has several kinds of nodes and edges; name the relation that is attacked: "
+            "threat = Relation(data, relation, nodes), then poll(threat.asking(module), threat, noise)."
         )
     tables = (
         " (a table of edges: networkx.from_pandas_edgelist, or unswayed.datasets.read_csv for files)"
