@@ -227,8 +227,9 @@ WAITING = {"seconds": 0.0, "left": 10**9}  # outside the model: how long it take
 
 def waiting(x, edge_index):
     """Takes a while for every graph, and may be stopped like somebody pressing Ctrl-C."""
-    time.sleep(WAITING["seconds"])
-    WAITING["left"] -= 1
+    graphs = max(len(x) // 15, 1)
+    time.sleep(WAITING["seconds"] * graphs)
+    WAITING["left"] -= graphs
     if WAITING["left"] < 0:
         raise KeyboardInterrupt
     return torch.nn.functional.one_hot(torch.bincount(edge_index[1], minlength=len(x)) % 3, 3).double()
@@ -286,7 +287,7 @@ def test_a_slow_model_is_stored_within_its_blocks_and_resumed_there(data, tmp_pa
     monkeypatch.setattr("unswayed.runners.serial.WANTED", 0.05)
     threat, asked = us.Row(data, [0, 4]), {"samples": 200, "audit": 0, "engine": "generic"}
     whole = us.poll(slowly(0), threat, FLIP, **asked)
-    slow = slowly(0.01, left=150)
+    slow = slowly(0.01, left=300)
     with pytest.raises(KeyboardInterrupt):
         us.poll(slow, threat, FLIP, store=tmp_path / "run", **asked)
     kept = us.load(tmp_path / "run")

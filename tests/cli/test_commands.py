@@ -326,7 +326,7 @@ def test_frontier_never_uses_the_noise_that_certifies(call, own, monkeypatch):
     )
     assert code == 0
     assert asked == [([4, 5, 6, 7], "select")] * 2
-    assert "recommended" in out
+    assert "← take" in out
     assert "unswayed certify" in out
 
 

@@ -16,6 +16,7 @@ from unswayed.notes import Audit
 from unswayed.sampling.engines.counting import Counting
 from unswayed.sampling.engines.dense import DenseEngine
 from unswayed.sampling.engines.generic import GenericEngine
+from unswayed.sampling.engines.plan_engine import PlanEngine
 from unswayed.sampling.engines.row_engine import RowEngine
 from unswayed.sampling.question import Block, Question
 from unswayed.sampling.tally import heard
@@ -62,7 +63,7 @@ CASES = {
     "row": (RowEngine, net, lambda: us.Row(graph(), [0, 3, 9, 20]), {}),
     "dense": (DenseEngine, Pooled, lambda: us.AllPairs([graph(6), graph(9)]), {}),
     "generic": (GenericEngine, net, lambda: us.AllPairs(graph(), [0, 5]), {"engine": "generic"}),
-    "pairs": (GenericEngine, net, lambda: us.Pairs(graph(), [(0, 1), (2, 3), (0, 5)], [0, 1]), {}),
+    "pairs": (PlanEngine, net, lambda: us.Pairs(graph(), [(0, 1), (2, 3), (0, 5)], [0, 1]), {}),
 }
 
 

@@ -138,7 +138,7 @@ def test_which_stream_is_drawn(data: Data) -> None:
     assert not Question(model, Row(data, [0]), NOISE).sparse
     assert not Question(model, threat, NOISE, shared=False).sparse
     with pytest.raises(InputError, match="Sparse draws"):
-        Question(model, Row(data, [0]), NOISE, draws="sparse")
+        Question(model, Row(data, [0]), NOISE, draws="sparse", shared=False)
     with pytest.raises(InputError, match="draws must be"):
         Question(model, threat, NOISE, draws="some")
 
