@@ -117,6 +117,7 @@ def test_edges_into_a_node_may_change_and_files_bring_votes_back(tmp_path):
         (lambda: us.Relation(graph(), PAYS, [5]), "between 0 and 4"),
         (lambda: us.Relation(graph(), PAYS, [0], links="all"), "links must be one of in, out"),
         (lambda: us.Relation(us.Votes, PAYS, [0]), "takes a HeteroData"),
+        (lambda: us.Relation(graph(), PAYS, [0]).asking(Net), "asking takes a module"),
         (lambda: us.poll(Net(), us.Relation(graph(), PAYS, [0]), NOISE, samples=5), "threat.asking"),
     ],
 )

@@ -8,7 +8,6 @@ from torch import Tensor, nn
 from torch_geometric.data import HeteroData
 
 from unswayed.errors import InputError
-from unswayed.sampling.beforehand import check_instance
 from unswayed.sampling.reading import read_nodes
 
 EdgeType = tuple[str, str, str]
@@ -95,7 +94,8 @@ class AskedByRelation(nn.Module):
         answers: str,
     ) -> None:
         super().__init__()
-        check_instance(model)
+        if not isinstance(model, nn.Module):
+            raise InputError(f"asking takes a module forward(x_dict, edge_index_dict), not {model!r}.")
         _refuse_edge_data(data)
         self.model, self.kinds, self.relation, self.reverse, self.answers = (
             model, kinds, relation, reverse, answers,
