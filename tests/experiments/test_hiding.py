@@ -16,7 +16,7 @@ from unswayed.datasets import Dataset
 from unswayed.errors import InputError
 from unswayed.experiments import hiding, hiding_bench, hiding_methods, hiding_page
 from unswayed.experiments.hiding import FAKES, LINKS, cases, prepare, results
-from unswayed.experiments.hiding_page import AT, certified, page, rows_of
+from unswayed.experiments.hiding_page import AT, certified, rows_of, tables
 from unswayed.models import build
 from unswayed.models.floors import Floor
 
@@ -97,5 +97,5 @@ def test_nothing_is_shown_of_nothing(tmp_path: Path) -> None:
 def test_tables_say_over_how_many_splits(kept: Path) -> None:
     rows = [row for row in rows_of(results(kept)) if row["dataset"] == "photo"]
     twice = [*rows, *({**row, "seed": 1} for row in rows)]
-    assert "2 splits" in page(twice)
-    assert "±" in page(twice)
+    assert "2 splits" in tables(twice)
+    assert "±" in tables(twice)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from unswayed.certificates import Certificates, certify
 from unswayed.errors import InputError
+from unswayed.experiments.filling import fill
 from unswayed.experiments.hiding import METHODS, Result
 from unswayed.experiments.rows import write_rows
 from unswayed.experiments.spread import plus_minus
@@ -34,22 +35,11 @@ TOLD = {
     "ballots": "proved, ballots",
     "feature ballots": "proved, ballots of features",
 }
-INTRODUCTION = """\
-# Added links and fake nodes
-
-Real attackers mostly add: links to an account, or accounts of their own. Here only additions count. Certified accuracy is the share of test
-nodes (the first 300 of each split) whose certified label is right and withstands so many of them; behind ± is the sample standard deviation over
-splits. *Floor*: structure-free models of the same split; *labels* learns from labels alone, *distilled* from a teacher that has seen all
-nodes' edges. Rows that begin with *labels* have one base that needs no training: what known labels say,
-through a neighbour and its neighbours (links) or a neighbour alone (fake nodes; where nodes are hidden, beside what the node's own features say). The other smoothed rows of a split have one base, a GraphSAGE that was distilled under noise; the setting of the noise, and the number of groups, were chosen on
-validation nodes. Smoothed rows hold each with confidence 0.999, the others with certainty. `unswayed reproduce hiding` makes this page.
-
-"""
 Row = dict[str, Any]
 
 
 def publish(results: Sequence[Result], out: Path) -> list[Path]:
-    """Write hiding.json and hiding.md into `out`; what was written."""
+    """Write hiding.json and the tables of hiding.md into `out`; what was written."""
     rows = list(rows_of(results))
     if not rows:
         raise InputError(
@@ -57,8 +47,7 @@ def publish(results: Sequence[Result], out: Path) -> list[Path]:
         )
     out.mkdir(parents=True, exist_ok=True)
     write_rows(out / "hiding.json", rows)
-    (out / "hiding.md").write_text(page(rows))
-    return [out / "hiding.json", out / "hiding.md"]
+    return [out / "hiding.json", fill(out / "hiding.md", {"tables": tables(rows)})]
 
 
 def rows_of(results: Sequence[Result]) -> Iterator[Row]:
@@ -146,9 +135,9 @@ def certified(result: Result, part: str, spot: int, links: int | None) -> Certif
     return certify(votes, alpha=ALPHA)
 
 
-def page(rows: Sequence[Row]) -> str:
-    """The whole page."""
-    parts = [INTRODUCTION]
+def tables(rows: Sequence[Row]) -> str:
+    """Markdown: a table a graph."""
+    parts = []
     for name in METHODS:
         mine = [row for row in rows if row["dataset"] == name]
         if mine:
