@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCN, GIN, GraphSAGE
 
 import unswayed as us
-from unswayed.errors import InputError, Unsupported
+from unswayed.errors import DoubtfulSetting, InputError, Unsupported
 from unswayed.sampling.masked import Masked
 from unswayed.sampling.question import Question
 from unswayed.sampling.threats.intercept import paths_to
@@ -183,6 +183,8 @@ def test_what_cannot_be_asked_is_refused(tmp_path):
         us.certify(votes)
     with pytest.raises(InputError, match="another threat"):
         us.certify_intercepted(votes, us.Intercept(data, [2]))
+    with pytest.warns(DoubtfulSetting, match="alpha"):
+        us.certify_intercepted(votes, threat, alpha=0.2)
     with pytest.raises(InputError, match="another threat"):
         us.certify_intercepted(votes, us.Intercept(data, [1], hops=1))
     with pytest.raises(InputError, match="noise for the threat"):

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unswayed.certificates.checking import about_votes, certifiable
+from unswayed.certificates.levels import warn_of_level
 from unswayed.certificates.protocol import check_change
 from unswayed.certificates.smoothed import Certificates
 from unswayed.errors import InputError
@@ -103,6 +104,7 @@ def certify_intercepted(
         )
     parts = max(votes.polled_together, 1) if family else 1
     found = bound_votes(votes.counts, votes.samples, alpha, bounds, parts, rivals)
+    warn_of_level(alpha)
     met = threat.noticed(votes.noise)
     size = lies(found.p_top, found.p_rest, met, votes.entries)
     return Intercepted(
