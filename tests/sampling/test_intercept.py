@@ -172,6 +172,18 @@ def test_certificates_count_liars_and_say_so():
     assert np.array_equal(certs[[best]].met, certs.met[[best]])
 
 
+def test_targets_keep_their_own_surroundings_in_any_order():
+    data, model = small()
+    threat, noise = us.Intercept(data, [1, 0, 4], own=False), us.Mask(features=0.75, edges=0.5)
+    votes = us.poll(model, threat, noise, samples=500, progress=False)
+    certs = us.certify_intercepted(votes, threat, alpha=0.01)
+    assert len(np.unique(certs.met, axis=0)) == 3
+    for order in ([2, 0, 1], [1, 2], [0, 0]):
+        picked = us.certify_intercepted(votes.take(np.array(order)), threat, alpha=0.01)
+        assert np.array_equal(picked.met, certs.met[order])
+        assert np.array_equal(picked.size, certs.size[order])
+
+
 def test_what_cannot_be_asked_is_refused(tmp_path):
     data, model = small()
     threat, noise = us.Intercept(data, [1]), us.Mask(features=0.5, edges=0.5)

@@ -25,6 +25,8 @@ BoolArray = npt.NDArray[np.bool_]
 class Interception(Protocol):
     """What must be known of the threat: who it is, and how probably liars are noticed."""
 
+    targets: IntArray
+
     def describe(self) -> dict[str, Any]:
         """What the votes' provenance calls it."""
 
@@ -105,7 +107,7 @@ def certify_intercepted(
     parts = max(votes.polled_together, 1) if family else 1
     found = bound_votes(votes.counts, votes.samples, alpha, bounds, parts, rivals)
     warn_of_level(alpha)
-    met = threat.noticed(votes.noise)
+    met = threat.noticed(votes.noise)[_rows(votes, threat)]
     size = lies(found.p_top, found.p_rest, met, votes.entries)
     return Intercepted(
         label=np.where(size < 0, -1, found.label).astype(np.int64),
@@ -120,6 +122,12 @@ def certify_intercepted(
         rivals=rivals,
         met=met,
     )
+
+
+def _rows(votes: Votes, threat: Interception) -> IntArray:
+    """Where the threat has the targets of these votes, which may have been picked, or put in another order, since."""
+    place = {int(target): row for row, target in enumerate(threat.targets)}
+    return np.array([place[int(target)] for target in votes.targets], np.int64)
 
 
 def _question(threat: Mapping[str, Any]) -> dict[str, Any]:
