@@ -227,3 +227,38 @@ def test_fake_nodes_beyond_those_spoken_of_are_not_covered(data):
     assert certs.share(at=[0, 1], change="deletes").tolist() == [1, 0]
     bare = us.certify(us.Votes.from_counts([[400, 0]], us.Hide(0.99, 0.9), 5, ones=0), alpha=0.01)
     assert bare.share(at=[5, 6], change="adds").tolist() == [1, 0]
+
+
+class Gathered(nn.Module):
+    """Attention over the whole graph that falls off with the size of features: a giant would not be heard."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = GCNConv(4, 3)
+
+    def forward(self, x, edge_index):
+        weight = torch.softmax(-x.pow(2).sum(dim=1), dim=0)
+        return self.conv(x, edge_index) + (weight[:, None] * x).sum(dim=0)[:3]
+
+
+class Worded(nn.Module):
+    """Features are numbers of words, and the largest of all nodes is read: copies of nodes would not change it."""
+
+    def __init__(self):
+        super().__init__()
+        self.word, self.conv = nn.Embedding(40, 4), GCNConv(4, 3)
+
+    def forward(self, x, edge_index):
+        h = self.word(x)
+        return self.conv(h, edge_index) + h.amax(dim=0)[:3]
+
+
+@pytest.mark.parametrize(
+    ("model", "x"), [(Gathered, torch.arange(48.0).view(12, 4).cos()), (Worded, torch.arange(12))]
+)
+def test_what_reads_all_nodes_is_noticed_even_where_strangers_are_not(model, x):
+    torch.manual_seed(0)
+    ring = torch.stack([torch.arange(12), torch.arange(1, 13) % 12])
+    data = Data(x=x, edge_index=torch.cat([ring, ring.flip(0)], dim=1))
+    with pytest.raises(UnsoundModel, match="nobody is joined"):
+        us.poll(model().eval(), Inject(data, [0, 1]), us.Hide(nodes=0.5, edges=0.5), samples=10)

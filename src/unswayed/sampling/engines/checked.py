@@ -102,21 +102,32 @@ class Checked(Counting):
 
     def _refuse_company(self, layout: Layout | SparseLayout, nodes: Tensor | None) -> None:
         """Refuse a classifier whose answer for a node depends on nodes that no path joins to it."""
-        if self.classifier.style == "edges":
-            more, edges = in_company(layout.graph), layout.trial(self.question.noise, 0, 1)
+        if self.classifier.style == "edges" and nodes is not None:
+            none, edges = (
+                layout.graph.loops.expand(2, -1).to(self.device),
+                layout.trial(self.question.noise, 0, 1),
+            )
+            bare, there = layout.graph, torch.arange(len(nodes), device=self.device)
             try:
-                said = self.alone.about(self.classifier, more, edges, nodes)[None]
+                asked = [
+                    (bare, edges, nodes, in_company(bare), edges, nodes),
+                    (bare, none, nodes, *without_others(bare, nodes), there),
+                ]
+                said = [(self._said(*two[:3]), self._said(*two[3:])) for two in asked]
             except Exception as error:
                 raise UnsoundModel(
-                    f"The classifier cannot be asked about a graph with one node more ({type(error).__name__}), so it says "
+                    f"The classifier cannot be asked about a graph with other nodes ({type(error).__name__}), so it says "
                     "nothing of fake nodes."
                 ) from error
-            if not soundness.differs(self._try_alone(layout, nodes, 0), said):
+            if not any(soundness.differs(*two) for two in said):
                 return
         raise UnsoundModel(
             "A node that nobody is joined to may matter to this classifier (it pools, normalises over the graph, or is no "
             "module forward(x, edge_index)), so hiding fake nodes proves nothing; use message passing without global parts."
         )
+
+    def _said(self, graph: Graph, edges: Tensor, nodes: Tensor) -> Tensor:
+        return self.alone.about(self.classifier, graph, edges, nodes)
 
     def _try_alone(
         self,
@@ -203,6 +214,19 @@ class Checked(Counting):
 
 
 STRANGE = 1e11  # features so large that no mean over a graph's nodes can hide them
+
+
+def without_others(graph: Graph, nodes: Tensor) -> tuple[Graph, Tensor]:
+    """The graph of these nodes alone, numbered in this order, and its edges: none but their self-loops.
+
+    Strangers may be too strange to be heard, by attention that falls off or where features are numbers of words, or be copies of
+    what is there; that nobody is there at all is noticed by whatever reads a whole graph.
+    """
+    own = nodes.cpu()
+    loops = torch.isin(own, graph.loops).nonzero()[:, 0]
+    x = None if graph.x is None else graph.x[own]
+    left = Graph(num_nodes=len(own), pairs=graph.pairs[:, :0], loops=loops, x=x)
+    return left, loops.expand(2, -1).to(nodes.device)
 
 
 def in_company(graph: Graph) -> Graph:
