@@ -4,9 +4,12 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from torch_geometric.data import Data
+from torch_geometric.nn import GCN
 
-from unswayed.sampling import threads
-from unswayed.sampling.threads import PATIENCE, TRIES, Threads, steps
+import unswayed as us
+from unswayed.sampling import stream, threads
+from unswayed.sampling.threads import PATIENCE, TRIES, Threads, few
 
 
 @pytest.fixture
@@ -23,6 +26,14 @@ def clock(monkeypatch):
     told = SimpleNamespace(now=0.0)
     monkeypatch.setattr(threads, "time", SimpleNamespace(perf_counter=lambda: told.now))
     return told
+
+
+@pytest.fixture(autouse=True)
+def trials(monkeypatch):
+    """What short trials of one and of two threads find."""
+    cost = {1: 1.0, 2: 1.0}
+    monkeypatch.setattr(threads, "trial", cost.__getitem__)
+    return cost
 
 
 @pytest.fixture
@@ -84,22 +95,54 @@ def test_one_thread_is_never_timed():
 
 
 @pytest.mark.usefixtures("two")
-def test_training_steps_use_what_a_timing_chose_and_give_it_back(monkeypatch):
-    monkeypatch.setattr(threads, "_training", threads._Training())
-    monkeypatch.setattr(threads, "_trial", lambda number: {1: 1.0, 2: 5.0}[number])
-    assert [torch.get_num_threads() for _ in steps(range(3))] == [1, 1, 1]
-    assert torch.get_num_threads() == 2
-    for step in steps(range(10)):
-        if step == 5:
-            break
-    assert torch.get_num_threads() == 2
+def test_long_work_is_not_tried_on_many_threads_where_a_short_trial_is_hopeless(worker, trials):
+    trials[2] = 20.0
+    chosen, work = Threads(), worker({1: 0.5, 2: 10.0})
+    assert [chosen.run(1, work) for _ in range(3)] == [1, 1, 1]
+    assert chosen.words == "1 of 2"
 
 
 @pytest.mark.usefixtures("two")
-def test_training_is_timed_again_when_it_gets_slow(monkeypatch, clock):
-    timed = []
-    monkeypatch.setattr(threads, "_training", threads._Training())
-    monkeypatch.setattr(threads, "_trial", lambda number: timed.append(number) or 1.0)
-    for step in steps(range(10)):
-        clock.now += 0.002 if step < 5 else 0.05
-    assert len(timed) == 4  # two numbers, twice
+def test_looking_again_starts_from_one_thread_once_more(worker, trials):
+    trials[2], cost = 20.0, {1: 0.5, 2: 10.0}
+    chosen, work = Threads(), worker(cost)
+    chosen.run(1, work)
+    cost[1] = 5.0
+    assert [chosen.run(1, work) for _ in range(2 * PATIENCE)] == [1] * 2 * PATIENCE
+
+
+@pytest.mark.usefixtures("two")
+@pytest.mark.parametrize(("cost", "best"), [(0.5, 2), (1.0, 1), (20.0, 1)])
+def test_untimed_work_takes_many_threads_only_where_a_trial_says_that_they_help(trials, cost, best):
+    trials[2] = cost
+    assert few("cpu") == best
+    assert few("cuda") == 1
+
+
+@pytest.mark.usefixtures("two")
+def test_what_is_made_while_one_thread_works_may_still_choose_all():
+    with threads.threads(1):
+        assert torch.get_num_threads() == 1
+        assert Threads().most == 2
+        with threads.threads(2):
+            assert Threads().most == 2
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == threads.given() == 2
+
+
+@pytest.mark.usefixtures("two")
+def test_an_engine_is_chosen_and_answers_are_asked_again_as_a_trial_says(monkeypatch, trials):
+    seen, trials[2] = [], 20.0
+    monkeypatch.setattr(stream.Stream, "flips", _noticing(stream.Stream.flips, seen))
+    data = Data(x=torch.eye(6), edge_index=torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]]))
+    us.poll(GCN(6, 4, 3, 2).eval(), us.Row(data, [0]), us.Flip(0.7), samples=20, engine="generic")
+    assert set(seen) == {1}
+    assert torch.get_num_threads() == 2
+
+
+def _noticing(method, seen):
+    def told(*given, **named):
+        seen.append(torch.get_num_threads())
+        return method(*given, **named)
+
+    return told

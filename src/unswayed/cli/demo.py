@@ -131,6 +131,7 @@ def side_by_side(data: "Dataset", parts: "Split") -> Shown:
     from unswayed.models.floors import floor
     from unswayed.models.training import fit
     from unswayed.models.training.ballot_settings import BallotSettings
+    from unswayed.models.training.keeping import threads_in_words
 
     told = torch.cat([parts.train, parts.val])
     known = torch.full_like(data.labels, -1).index_copy(0, told, data.labels[told])
@@ -141,7 +142,7 @@ def side_by_side(data: "Dataset", parts: "Split") -> Shown:
             us.LabelBallots(data.num_classes).freeze(data.graph, known=known), threat
         )
     }
-    note("Training a network that can be proved …")
+    note(f"Training a network that can be proved ({threads_in_words('cpu')}) …")
     with working("training") as progress:
         network = fit("ballots", data, parts, settings=BallotSettings(**QUICK), progress=progress)
     found["proved, trained network"] = us.prove(network, threat)

@@ -69,8 +69,10 @@ def _kept_weights(store: Path, training: Mapping[str, Any]) -> Path | None:
 
 def _train(plan: Plan) -> Any:
     from unswayed.models.training import fit
+    from unswayed.models.training.keeping import threads_in_words
 
-    note(f"Training {plan.model} on {plan.dataset.name} ({plan.recipe}, {plan.protocol}) …")
+    how = f"{plan.recipe}, {plan.protocol}; {threads_in_words(plan.device)}"
+    note(f"Training {plan.model} on {plan.dataset.name} ({how}) …")
     with working("training") as progress:
         return fit(
             plan.model if plan.built_in else _own(plan),
@@ -133,11 +135,12 @@ def _soft_labels(dataset: Dataset, parts: Split, protocol: str, seed: int, devic
 def make_floor(plan: Task) -> tuple[float, str] | None:
     """Accuracy on these targets of the best structure-free model, and its name; None where no truth is known."""
     from unswayed.models.floors import floor
+    from unswayed.models.training.keeping import threads_in_words
 
     truth = plan.targets.truth
     if not bool((truth >= 0).any()):
         return None
-    note("Training structure-free models for the floor …")
+    note(f"Training structure-free models for the floor ({threads_in_words(plan.device)}) …")
     with working("floor"):
         best = floor(
             plan.dataset,

@@ -13,7 +13,7 @@ from unswayed.certificates import Certified
 from unswayed.certificates.top import BOUNDS as TOP_BOUNDS
 from unswayed.cli.common import note, warn
 from unswayed.cli.inputs import Targets, read_threat
-from unswayed.cli.record import WEIGHTS, Record, Sketch, certify_as, read_record, write_record
+from unswayed.cli.record import WEIGHTS, Record, Sketch, certify_as, read_record, threads_told, write_record
 from unswayed.datasets import Dataset, Split
 from unswayed.errors import InputError, UnswayedError
 from unswayed.polling import AUDIT, MAX_SAMPLES, poll
@@ -194,7 +194,7 @@ def make_record(plan: Plan, command: str, floor: tuple[float, str] | None) -> Re
     return Record(
         title=f"{plan.model} on {data.name}",
         command=command,
-        training=plan.training,
+        training=plan.training | threads_told(plan.trains, plan.device),
         samples=plan.samples,
         alpha=plan.alpha,
         bounds=plan.bounds,

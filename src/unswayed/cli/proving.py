@@ -23,10 +23,11 @@ from unswayed.cli.inputs import (
 )
 from unswayed.cli.making import make_floor
 from unswayed.cli.plan import keep_weights, sketches
-from unswayed.cli.record import CERTIFICATES, Record, open_run, read_record, write_record
+from unswayed.cli.record import CERTIFICATES, Record, open_run, read_record, threads_told, write_record
 from unswayed.datasets import Dataset, Split
 from unswayed.errors import InputError, StoreError
 from unswayed.models.building import NAMES
+from unswayed.models.training.keeping import threads_in_words
 from unswayed.proving import prove
 
 LABELS, TRAINED, HASHED = "label-ballots", "ballots", "hashed:"
@@ -175,7 +176,8 @@ def make_model(plan: ProvePlan) -> Any:
 
         return LabelBallots(plan.dataset.num_classes).freeze(plan.dataset.graph, known=plan.known)
     if plan.model == TRAINED or plan.hashed:
-        note(f"Training {plan.model} on {plan.dataset.name} ({plan.protocol}) …")
+        how = f"{plan.protocol}; {threads_in_words(plan.device)}"
+        note(f"Training {plan.model} on {plan.dataset.name} ({how}) …")
         with working("training") as progress:
             return _hashed(plan, progress) if plan.hashed else _trained(plan, progress)
     model = load_factory(plan.model, plan.dataset)
@@ -228,7 +230,7 @@ def _record(plan: ProvePlan, floor: tuple[float, str] | None) -> Record:
     return Record(
         title=f"{plan.model} on {data.name}",
         command=plan.command,
-        training=plan.training,
+        training=plan.training | threads_told(plan.model == TRAINED or plan.hashed, plan.device),
         samples=0,
         alpha=0.0,
         bounds="exact",

@@ -96,6 +96,13 @@ class _Floor:
     name: str
 
 
+def threads_told(trained: bool, device: str) -> dict[str, str]:
+    """With how many threads a model was trained here, and why; empty where it was not."""
+    from unswayed.models.training.keeping import threads_in_words
+
+    return {"threads": threads_in_words(device)} if trained else {}
+
+
 def write_record(folder: Path, record: Record) -> None:
     """Keep the record in the folder of a run, atomically."""
     try:

@@ -25,7 +25,7 @@ from unswayed.experiments.settings import BETA, Training
 from unswayed.files import write_atomically
 from unswayed.models.floors import floor
 from unswayed.models.training import fit, untrained
-from unswayed.models.training.keeping import Progress
+from unswayed.models.training.keeping import Progress, threads_in_words
 from unswayed.models.training.teacher import soft_labels
 from unswayed.models.training.view import view
 from unswayed.polling import poll
@@ -114,7 +114,7 @@ class Run:
                 progress=progress,
             )
         spent = time.perf_counter() - begin
-        say(f"{about.key}: trained in {spent:.1f} s")
+        say(f"{about.key}: trained in {spent:.1f} s ({threads_in_words(self.device)})")
         save_file(
             {name: value.contiguous() for name, value in model.state_dict().items()}, self.folder / WEIGHTS
         )

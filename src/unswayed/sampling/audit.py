@@ -14,6 +14,7 @@ from torch import Tensor
 from unswayed.notes import OTHER, PENDING, SAME, TIE, Audit, Heard
 from unswayed.sampling.engines.alone import Alone
 from unswayed.sampling.question import Question
+from unswayed.sampling.threads import threads
 
 TOLERANCE = (
     1e-4  # of the largest logit: rounding differs between ways of adding up, real differences are larger
@@ -27,13 +28,17 @@ def asked_again(question: Question, audit: Audit, advance: Callable[[int], None]
     if not pending:
         return audit
     begin = time.perf_counter()
-    alone = Alone(_here(question))
+    with threads(1):  # the classifier times its own; around it there is only small work
+        verdicts = _heard_again(Alone(_here(question)), pending, advance)
+    return audit.judged(verdicts, time.perf_counter() - begin)
+
+
+def _heard_again(alone: Alone, pending: list[Heard], advance: Callable[[int], None]) -> list[str]:
     said: dict[Heard, Tensor] = {}
     for answer in sorted(pending, key=lambda answer: (answer.target, answer.sample)):
         said[answer] = alone.answer(answer.sample, answer.target).cpu()
         advance(1)
-    verdicts = _verdicts(alone, pending, [said[answer] for answer in pending])
-    return audit.judged(verdicts, time.perf_counter() - begin)
+    return _verdicts(alone, pending, [said[answer] for answer in pending])
 
 
 def _here(question: Question) -> Question:

@@ -5,8 +5,9 @@ can take thirty times as long as one thread alone.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TypeVar
 
 import torch
@@ -17,7 +18,13 @@ TRIES = 2  # timings of each number, in turns, so that a busy moment does not de
 GAIN = 0.9  # of one thread's time: more threads that bring less are not worth their waiting
 HOPELESS = 3.0  # times one thread's time: no second timing
 SLOW, PATIENCE = 2.0, 3  # so many pieces in a row that take so many times as long as usual are timed again
-WORK = 0.03  # seconds at most for each timing before training
+WORK = 0.03  # seconds at most for each trial
+_given: ContextVar[int | None] = ContextVar("given", default=None)  # while fewer are at work than there were
+
+
+def given() -> int:
+    """How many threads there are to choose from: torch's own number, whatever is being worked with just now."""
+    return _given.get() or torch.get_num_threads()
 
 
 @contextmanager
@@ -27,18 +34,26 @@ def threads(number: int) -> Iterator[None]:
     if number == before:
         yield
         return
+    outer = _given.set(given())
     torch.set_num_threads(number)
     try:
         yield
     finally:
         torch.set_num_threads(before)
+        _given.reset(outer)
+
+
+def few(device: str | torch.device = "cpu") -> int:
+    """All threads where a short trial says that they help just now, otherwise one: for work that is not timed itself."""
+    most = given() if str(device).startswith("cpu") else 1
+    return most if most > 1 and trial(most) < GAIN * trial(1) else 1
 
 
 class Threads:
     """Runs pieces of work with the number of threads that was fastest on the first of them."""
 
     def __init__(self, device: str | torch.device = "cpu") -> None:
-        self.most = torch.get_num_threads() if torch.device(device).type == "cpu" else 1
+        self.most = given() if torch.device(device).type == "cpu" else 1
         self.number: int | None = 1 if self.most == 1 else None  # None: being timed
         self.seen: dict[int, list[float]] = {}
         self.late = 0
@@ -57,18 +72,21 @@ class Threads:
         begin = time.perf_counter()
         with threads(number):
             result = work()
-        self._heard(number, (time.perf_counter() - begin) / size)
+        self._heard(number, time.perf_counter() - begin, size)
         return result
 
     def _next(self) -> int:
         """The number that was timed least, one thread first."""
         return min((1, self.most), key=lambda number: len(self.seen.get(number, ())))
 
-    def _heard(self, number: int, cost: float) -> None:
+    def _heard(self, number: int, took: float, size: float) -> None:
+        cost = took / size
         if self.number is None:
             self.seen.setdefault(number, []).append(cost)
             if number > 1 and cost > HOPELESS * min(self.seen[1]):
                 self.number = 1
+            elif took > WORK and self.most not in self.seen and trial(self.most) > HOPELESS * trial(1):
+                self.number = 1  # long work is not even tried where a short trial is hopeless
             elif all(len(self.seen.get(n, ())) >= TRIES for n in (1, self.most)):
                 best = {n: min(costs) for n, costs in self.seen.items()}
                 self.number = self.most if best[self.most] < GAIN * best[1] else 1
@@ -79,8 +97,8 @@ class Threads:
             self.number, self.seen, self.late = None, {}, 0
 
 
-def _trial(number: int) -> float:
-    """Seconds that a piece of work like a training step takes with so many threads, the best of some."""
+def trial(number: int) -> float:
+    """Seconds that a small piece of work like a network's layer takes with so many threads, the best of some."""
     x, weight = torch.ones(3_000, 128), torch.ones(128, 128)
     where, best, end = torch.arange(20_000) % 3_000, float("inf"), time.perf_counter() + WORK
     with threads(number), torch.no_grad():
@@ -89,41 +107,3 @@ def _trial(number: int) -> float:
             (x @ weight).relu_().index_add_(0, where, x[where])
             best = min(best, time.perf_counter() - begin)
     return best
-
-
-class _Training:
-    """The number of threads that this process trains with: one choice for all, so that equal seeds give equal weights."""
-
-    number: int | None = None
-
-    def choose(self) -> int:
-        most = torch.get_num_threads()
-        if most == 1:
-            return 1
-        if self.number is None:
-            self.number = most if _trial(most) < GAIN * _trial(1) else 1
-        return self.number
-
-
-_training = _Training()
-
-
-def steps(numbers: Iterable[int]) -> Iterator[int]:
-    """The numbers of a training loop, during which torch works with the threads that a short timing chose.
-
-    Where three steps in a row take more than twice as long as the quickest, it is timed again.
-    """
-    before, best, late = torch.get_num_threads(), float("inf"), 0
-    try:
-        for number in numbers:
-            torch.set_num_threads(before)
-            torch.set_num_threads(_training.choose())
-            begin = time.perf_counter()
-            yield number
-            took = time.perf_counter() - begin
-            late = late + 1 if took > SLOW * best else 0
-            best = min(best, took)
-            if late >= PATIENCE:
-                _training.number, best, late = None, float("inf"), 0
-    finally:
-        torch.set_num_threads(before)

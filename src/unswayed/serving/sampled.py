@@ -21,6 +21,7 @@ from unswayed.sampling.audit import asked_again, complaint
 from unswayed.sampling.digest import describe_model
 from unswayed.sampling.engines import Engine, choose
 from unswayed.sampling.question import MOST, Question
+from unswayed.sampling.threads import threads
 from unswayed.sampling.threats import Threat
 from unswayed.serving.settings import Settings
 from unswayed.votes import Votes
@@ -66,7 +67,7 @@ class Sampled:
             raise RefusedVotes(self.refusal)
         question = replace(self.question, threat=threat, seed=fresh() if seed is None else seed)
         number = self.settings.samples if samples is None else whole_samples(samples)
-        with self.asking:
+        with self.asking, threads(1):  # the engine has timed its own; around it there is only small work
             engine = self._engine(question).moved(question)
             asked = describe(question, self.described) | self.words
             ledger = Ledger(engine.question, asked, None, None)
@@ -88,7 +89,7 @@ class Sampled:
             raise InputError(f"answers must be a whole number from 1 to {MOST:,}, not {answers!r}.")
         threat = self.everyone if threat is None else threat
         question = replace(self.question, threat=threat, seed=fresh())
-        with self.asking:
+        with self.asking, threads(1):
             engine = self._engine(question).moved(question)
             found = asked_again(question, self._heard(engine, question, answers), lambda done: None)
         self.refusal = complaint(found, engine.name)

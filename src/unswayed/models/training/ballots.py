@@ -31,7 +31,6 @@ from unswayed.models.training.keeping import Best, Progress, ThinDropout, seeded
 from unswayed.models.training.own_scores import OwnScores
 from unswayed.models.training.view import View, view
 from unswayed.models.training.worst import Rows, margins, most_against, worst_harm
-from unswayed.sampling.threads import steps
 
 # how clearly own scores speak beside label ballots, as a start: their usual lead, in ballots
 LEANINGS = (0.0, 0.1, 0.2, 0.4, 0.8, 1.6)
@@ -203,7 +202,7 @@ class _Teaching:
         for votes in leads:
             self._offer(best, self._with_default(network, votes))
         better = 0
-        for step in steps(range(1, settings.steps + 1)):
+        for step in range(1, settings.steps + 1):
             network.train()
             optimiser.zero_grad()
             shown = links if dropped is None else replace(links, x=dropped())

@@ -8,7 +8,6 @@ from torch.nn import functional
 
 from unswayed.models.training.keeping import Best, Progress, ThinDropout, accuracy
 from unswayed.models.training.view import View
-from unswayed.sampling.threads import steps
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ def fit_clean(
     nodes = seen.train if pool is None else pool
     wanted = data.y if targets is None else targets
     features = ThinDropout(data.x, chosen.input_dropout)
-    for step in steps(range(1, chosen.steps + 1)):
+    for step in range(1, chosen.steps + 1):
         model.train()
         optimiser.zero_grad()
         logits = model(features(), data.edge_index)

@@ -60,7 +60,8 @@ def fit(
     learns a clean-graph teacher's soft labels under fresh noise. Under the inductive protocol the test nodes, their
     features and their edges are absent from all training. Early stopping looks at validation targets only; a graph network
     under `noise` (five small GINs) never stops early and learns the validation graphs' labels too. `progress` is called
-    with (step, steps, message). Equal seeds give equal weights, bit for bit on the same kind of machine.
+    with (step, steps, message). Equal seeds give equal weights, bit for bit on the same kind of machine: for that, training works
+    with one thread, whatever torch is set to.
     `model_name` may be a module of your own, `forward(x, edge_index)` (for graphs with `batch`), which is then trained as it is.
     `teacher` gives the soft labels of every visible node where they are already known. The model "ballots" is a
     `BallotNetwork` trained against the worst changes of a row and frozen on the whole graph, ready for `prove`; it knows no

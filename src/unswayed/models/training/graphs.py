@@ -11,7 +11,6 @@ from torch_geometric.data import Data
 from unswayed.datasets import Dataset, Split
 from unswayed.models.training.keeping import Best, Progress
 from unswayed.sampling.stream import Stream
-from unswayed.sampling.threads import steps
 from unswayed.theory.noise import Noise
 
 VALIDATE_FROM = 2**33  # sample numbers that no training step reaches
@@ -104,7 +103,7 @@ def fit_graphs(
     train, val = split.train.to(device), split.val.to(device)
     optimiser = torch.optim.Adam(model.parameters(), lr=chosen.lr, weight_decay=chosen.weight_decay)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, chosen.steps, eta_min=chosen.lr / 50)
-    for step in steps(range(1, chosen.steps + 1)):
+    for step in range(1, chosen.steps + 1):
         model.train()
         picked = train[torch.randint(len(train), (chosen.batch,), device=device)]
         logits = model(*pool.batch(picked, noise, stream, step * chosen.batch))

@@ -12,6 +12,13 @@ from torch import Tensor, nn
 Progress = Callable[[int, int, str], None]
 
 
+def threads_in_words(device: str) -> str:
+    """How many threads `seeded` trains with, and why."""
+    if torch.device(device).type == "cuda":
+        return "on the card, sums in a fixed order, so that equal seeds give equal weights"
+    return "one thread, so that equal seeds give equal weights on any number of cores"
+
+
 @contextlib.contextmanager
 def seeded(seed: int, device: str) -> Iterator[None]:
     """Whatever torch draws inside depends on the seed alone, and the caller's generators are left as they were.

@@ -23,7 +23,6 @@ from unswayed.sampling.engines.surroundings import Surroundings
 from unswayed.sampling.noisy_data import rewired
 from unswayed.sampling.seats import kept_rows
 from unswayed.sampling.stream import Stream
-from unswayed.sampling.threads import steps
 from unswayed.theory.noise import Noise
 
 Ask = Callable[[nn.Module, Any, Tensor, Tensor], Tensor]  # the logits of some nodes whose rows are these
@@ -110,7 +109,7 @@ def fit_noisy(
     noisy, best = NoisyRows(seen.data, noise, seed, ask), Best()
     optimiser = torch.optim.Adam(model.parameters(), lr=chosen.noisy_lr, weight_decay=chosen.weight_decay)
     features = ThinDropout(seen.data.x, chosen.input_dropout)
-    for step in steps(range(1, chosen.steps + 1)):
+    for step in range(1, chosen.steps + 1):
         model.train(chosen.hidden_dropout)
         nodes = pool[torch.randint(len(pool), (chosen.batch,), device=pool.device)]
         dropped = Data(x=features(), edge_index=seen.data.edge_index)

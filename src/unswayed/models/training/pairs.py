@@ -17,7 +17,6 @@ from unswayed.ballots.pairs import PairBallots, merged
 from unswayed.datasets import Dataset, Split
 from unswayed.errors import InputError
 from unswayed.models.training.keeping import Progress, seeded
-from unswayed.sampling.threads import steps
 
 MOST = 2**27  # graphs times kinds of pairs that are kept in memory
 
@@ -169,7 +168,7 @@ def _taught(
         weights = [weight for weight in network.parameters() if weight.requires_grad]
         optimiser = torch.optim.Adam(weights, lr=settings.lr, weight_decay=settings.weight_decay)
         lesson = counted.centred()
-        for step in steps(range(settings.steps)):
+        for step in range(settings.steps):
             share = settings.worst_weight * min(max(step - settings.warm_up, 0) / settings.warm_up, 1.0)
             margin, harm = lesson.margins(network)
             loss = (1 - share) * functional.cross_entropy(-margin, counted.y)

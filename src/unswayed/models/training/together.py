@@ -11,7 +11,6 @@ from unswayed.models.ensembles import Ensemble, Member
 from unswayed.models.training.graphs import GraphPool
 from unswayed.models.training.keeping import Progress
 from unswayed.sampling.stream import Stream
-from unswayed.sampling.threads import steps
 from unswayed.theory.noise import Noise
 
 TELL_EVERY = 50
@@ -50,7 +49,7 @@ def fit_ensemble(
     optimiser = torch.optim.Adam(model.parameters(), lr=settings.lr, weight_decay=settings.weight_decay)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, settings.steps, eta_min=settings.lr / 50)
     model.train()
-    for step in steps(range(1, settings.steps + 1)):
+    for step in range(1, settings.steps + 1):
         picked = torch.randint(len(graphs), (settings.batch,), device=device).repeat(settings.copies)
         drawn = pool.batch(picked, noise, stream, step * len(picked))
         loss = sum((_loss(member, drawn, pool.y[picked], settings) for member in model.members), start=0.0)

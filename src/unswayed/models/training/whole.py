@@ -13,7 +13,6 @@ from unswayed.sampling.engines.whole import transform_first
 from unswayed.sampling.inputs import pair_entries, read_graph
 from unswayed.sampling.sparse_graphs import noisy_edges
 from unswayed.sampling.stream import Stream
-from unswayed.sampling.threads import steps
 from unswayed.theory.noise import Noise
 
 
@@ -52,7 +51,7 @@ def fit_whole(
         noisy_edges(graph, clean, stream, noise, chosen.steps, chosen.steps + chosen.check_graphs)
         for noise in noises
     ]
-    for step in steps(range(1, chosen.steps + 1)):
+    for step in range(1, chosen.steps + 1):
         twin.train()
         optimiser.zero_grad()
         edges = noisy_edges(graph, clean, stream, noises[step % len(noises)], step - 1, step)

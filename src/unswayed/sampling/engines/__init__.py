@@ -10,6 +10,7 @@ from torch import Tensor
 
 from unswayed.errors import Unsupported
 from unswayed.sampling.question import Question
+from unswayed.sampling.threads import few, threads
 from unswayed.theory.noise import Noise
 
 if TYPE_CHECKING:
@@ -74,6 +75,11 @@ class FastEngine(Engine, Protocol):
 
 def choose(question: Question) -> Engine:
     """The fastest engine that is exact for the question and agreed with the classifier asked one graph at a time."""
+    with threads(few(question.device)):  # what prepares and tries is short, and no engine's timing covers it
+        return _chosen(question)
+
+
+def _chosen(question: Question) -> Engine:
     from unswayed.sampling.engines.generic import GenericEngine
 
     generic = GenericEngine(question)  # also refuses unsound classifiers, whichever engine runs in the end
@@ -87,7 +93,7 @@ def choose(question: Question) -> Engine:
         except Exception as error:  # whatever the classifier's own code raises when it is taken apart
             engine, obstacle = None, f"it failed on this classifier ({_first_line(error)})"
             if question.engine == "auto":
-                warnings.warn(f"The {candidate.name} engine is not used: {obstacle}.", stacklevel=3)
+                warnings.warn(f"The {candidate.name} engine is not used: {obstacle}.", stacklevel=4)
         if engine is not None:
             return engine
         obstacles.append(f"{candidate.name}: {obstacle}")
@@ -113,7 +119,7 @@ def _tried(candidate: type[FastEngine], generic: "GenericEngine") -> tuple[Engin
         return engine, ""
     obstacle = "its answers to a probe differ from those of the classifier asked one graph at a time"
     if question.engine == "auto":
-        warnings.warn(f"The {candidate.name} engine is not used: {obstacle}.", stacklevel=4)
+        warnings.warn(f"The {candidate.name} engine is not used: {obstacle}.", stacklevel=5)
     return None, obstacle
 
 
