@@ -136,3 +136,34 @@ def test_edge_data_and_missing_features_are_refused():
     bare["device"].num_nodes = 3
     with pytest.raises(InputError, match="no features"):
         us.Relation(bare, PAYS, [0])
+
+
+@pytest.mark.parametrize("links", ["in", "out"])
+def test_a_relation_that_holds_every_edge_both_ways_is_its_own_reverse(links):
+    friends = [(0, 1), (1, 2), (1, 4), (3, 4)]
+
+    def told(pairs):
+        data, ends = graph(), torch.tensor([*pairs, (2, 2)], dtype=torch.int64).T
+        data[PAYS].edge_index = torch.cat([ends, ends[:, :-1].flip(0)], dim=1)
+        return data
+
+    with pytest.raises(InputError, match="so that it follows"):
+        us.Relation(told(friends), PAYS, [1], links=links)
+    threat, samples, model = us.Relation(told(friends), PAYS, [1, 2], links, reverse=PAYS), 80, Net().eval()
+    assert threat.ones.tolist() == [3, 1]
+    assert "both ways" in threat.words.one
+    asked = threat.asking(model)
+    votes = us.poll(asked, threat, NOISE, samples=samples, seed=4, progress=False)
+    stream = Question(asked, threat, NOISE, seed=4).stream
+    for place, user in enumerate((1, 2)):
+        said = []
+        for sample in range(samples):
+            zero, one = stream.flips(sample, sample + 1, 5, NOISE)
+            pairs = [pair for pair in friends if user not in pair]
+            for other in set(range(5)) - {user}:
+                there = (min(user, other), max(user, other)) in friends
+                pairs += [(user, other)] if there ^ bool((one if there else zero)[0, other]) else []
+            data = told(pairs)
+            with torch.no_grad():
+                said.append(int(model(data.x_dict, data.edge_index_dict)["user"][user].argmax()))
+        assert votes.counts[place].tolist() == np.bincount(said, minlength=2).tolist()

@@ -63,9 +63,10 @@ def mirrored(data: HeteroData, relation: EdgeType, reverse: EdgeType) -> EdgeTyp
 
 
 def refuse_unnamed_mirrors(data: HeteroData, relation: EdgeType, reverse: EdgeType | None) -> None:
-    """A relation that mirrors the attacked one would keep what an attacker deletes, unless it follows."""
+    """A relation that mirrors the attacked one would keep what an attacker deletes, unless it follows; it may be its own mirror."""
     for other in data.edge_types:
-        if other not in (relation, reverse) and _mirror(data, relation, other):
+        empty = other == relation and not data[relation].edge_index.numel()
+        if other != reverse and not empty and _mirror(data, relation, other):
             raise InputError(
                 f"{other} holds the edges of {relation} the other way round; give reverse={other}, so that it follows."
             )
@@ -119,7 +120,9 @@ class AskedByRelation(nn.Module):
         source, _, destination = self.relation
         drawn = torch.stack([self._local(edge_index[0], source), self._local(edge_index[1], destination)])
         edges[self.relation] = drawn
-        if self.reverse is not None:
+        if self.reverse == self.relation:  # both ways in one list, each once and in an order of its own
+            edges[self.relation] = torch.unique(torch.cat([drawn, drawn.flip(0)], dim=1), dim=1)
+        elif self.reverse is not None:
             edges[self.reverse] = drawn.flip(0)
         out = self.model(features, edges)
         said = out[self.answers] if isinstance(out, dict) else out

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data, HeteroData
 
 from unswayed.errors import InputError
+from unswayed.sampling.layout import Layout
 from unswayed.sampling.relations import AskedByRelation, EdgeType, Kinds, mirrored, refuse_unnamed_mirrors
 from unswayed.sampling.threats.directed import Directed
 
@@ -19,7 +20,8 @@ class Relation(Directed):
 
     `relation` is an edge type of the HeteroData, (source type, name, destination type). `nodes` are numbers of its destination type,
     and edges "in"to them may change; with `links="out"` they are of its source type. Where the reverse edges are stored as a
-    relation of their own, `reverse` names it, and it follows every change. All other relations and all features are fixed.
+    relation of their own, `reverse` names it, and it follows every change; a relation that holds every edge both ways is its own
+    reverse. All other relations and all features are fixed.
 
     Ask a module `forward(x_dict, edge_index_dict)` by `poll(threat.asking(module), threat, noise)`.
     """
@@ -51,7 +53,8 @@ class Relation(Directed):
         one = Data(x=torch.zeros(self.kinds.total, 1), edge_index=arcs + shift)
         one.node_names = self.kinds.names()
         super().__init__(one, self.kinds.place(own, nodes), links)
-        where = f'"{name}" {"into" if links == "in" else "out of"} the {own}'
+        way = "both ways at" if self.reverse == self.relation else "into" if links == "in" else "out of"
+        where = f'"{name}" {way} the {own}'
         self.words = replace(
             self.words,
             one=f"adds or deletes one edge {where}",
@@ -64,6 +67,17 @@ class Relation(Directed):
         """int64[2, drawn]: source and destination of every entry, in order of the node at the other end."""
         own = torch.full_like(self.others, int(self.nodes[target]))
         return torch.stack([self.others, own] if self.links == "in" else [own, self.others])
+
+    def layout(self, target: int) -> Layout:
+        """The edges at the target are noisy, and where the way back is in the same list it is not there by itself."""
+        found = super().layout(target)
+        if self.reverse != self.relation:
+            return found
+        first, second = found.constant
+        own = (first != second) & torch.isin(
+            self._code(found.constant), self._code(self.ends(target).flip(0))
+        )
+        return replace(found, constant=found.constant[:, ~own])
 
     def asking(self, model: nn.Module) -> AskedByRelation:
         """The module as a classifier of this threat's graph; its answers for the targets' kind of node are what counts."""
