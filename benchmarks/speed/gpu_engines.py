@@ -1,6 +1,6 @@
 """Time the engines on a CUDA card: PYTHONPATH=src python3 -m benchmarks.speed.gpu_engines --data DIR [--out DIR]
 
-Prints a table, a profile of where the time goes and how far each figure is from what the card's arithmetic and bandwidth
+`--device cpu --samples 20` only shows that everything starts. Prints a table, a profile of where the time goes and how far each figure is from what the card's arithmetic and bandwidth
 allow, and writes gpu_engines.json. Every vote table is compared with the CPU's on a small part first.
 """
 
@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,22 +24,23 @@ def main() -> None:
     if options.data:
         os.environ["UNSWAYED_DATA"] = options.data
     _use_kernel(options.kernel)
-    from unswayed.experiments.runs import commit
+    from unswayed.experiments.runs import commit, device_name
 
     rows = []
     for name, dataset, model, samples, everyone in CASES:
         if options.only and name not in options.only.split(","):
             continue
         try:
-            rows.append(_measure(name, dataset, model, samples, everyone, options.profile))
+            question = _question(dataset, model, everyone, options.device, name == "generic")
+            rows.append(_measure(name, question, options.samples or samples, everyone, options.profile))
         except Exception as error:  # one case that fails must not lose the others' figures
             rows.append({"case": name, "error": f"{type(error).__name__}: {error}"})
         print(json.dumps({k: v for k, v in rows[-1].items() if k != "profile"}), flush=True)
     document = {
-        "card": torch.cuda.get_device_name(),
+        "card": device_name(options.device),
         "torch": torch.__version__,
         "commit": commit(),
-        "peaks": _peaks(),
+        "peaks": _peaks(options.device),
         "rows": rows,
     }
     out = Path(options.out or ".")
@@ -57,6 +59,7 @@ CASES: list[tuple[str, str, str, int, bool]] = [
     ("gcn-mean-1e8", "cora", "gcn-mean", 1_000_000, False),
     ("pubmed-all", "pubmed", "gcn-mean", 10_000, True),
     ("mutag-gin", "mutag", "gin", 10_000, False),
+    *((name, "cora", name, 10_000, False) for name in ("gcn-3", "sage-3", "gin-3", "gat-3", "appnp-10")),
 ]
 
 
@@ -65,6 +68,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--data", help="folder with the datasets")
     parser.add_argument("--out", default=os.environ.get("OUT"), help="folder for gpu_engines.json")
     parser.add_argument("--only", help="cases, separated by commas")
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--samples", type=int, default=0, help="of every case, instead of its own")
     parser.add_argument("--profile", action="store_true", help="also run torch's profiler")
     parser.add_argument(
         "--kernel", choices=["auto", "torch", "triton"], default="auto", help="how noise is drawn"
@@ -86,48 +91,52 @@ def _use_kernel(kind: str) -> None:
         raise SystemExit("The fused kernel is missing or gives other bits than the plain path.")
 
 
-def _question(dataset: str, model: str, everyone: bool, device: str, engine: str) -> Any:
+def _question(dataset: str, model: str, everyone: bool, device: str, generic: bool) -> Any:
     from unswayed import datasets, models
+    from unswayed.experiments.deep import DEEP
     from unswayed.sampling.question import Question
     from unswayed.sampling.threats import AllPairs, Row
     from unswayed.theory.noise import Flip
 
     data = datasets.load(dataset)
-    network = models.build(model, data.num_features, data.num_classes, task=data.task)
+    torch.manual_seed(0)
+    if model in DEEP:
+        network = DEEP[model](data.num_features, data.num_classes)
+    else:
+        network = models.build(model, data.num_features, data.num_classes, task=data.task)
     if data.task == "graph":
         threat: Any = AllPairs(data.graphs)
     else:
-        _train(network, data.data)
+        _train(network, data.data, device)
         n = data.data.num_nodes
         threat = Row(data.data, torch.arange(n) if everyone else torch.randperm(n)[:100])
+    engine = "generic" if generic else "fast"
     return Question(network.eval(), threat, Flip(beta=0.7), device=device, engine=engine)
 
 
-def _train(network: Any, data: Any) -> None:
+def _train(network: Any, data: Any, device: str) -> None:
     """A few clean steps, so that states and scores are spread as a trained model's."""
-    torch.manual_seed(0)
-    network.cuda().train()
-    x, edges, y = data.x.cuda(), data.edge_index.cuda(), data.y.cuda()
+    network.to(device).train()
+    x, edges, y = data.x.to(device), data.edge_index.to(device), data.y.to(device)
     optimizer = torch.optim.Adam(network.parameters(), lr=0.01, weight_decay=5e-4)
-    for _ in range(100):
+    for _ in range(100 if device != "cpu" else 5):
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(network(x, edges), y).backward()
         optimizer.step()
     network.cpu()
 
 
-def _measure(
-    name: str, dataset: str, model: str, samples: int, everyone: bool, profile: bool
-) -> dict[str, Any]:
+def _measure(name: str, question: Any, samples: int, everyone: bool, profile: bool) -> dict[str, Any]:
     from unswayed.sampling.engines import choose
 
-    question = _question(dataset, model, everyone, "cuda", "generic" if name == "generic" else "fast")
     engine = choose(question)
     few = tuple(range(min(10, len(question.threat))))
     agree = _agreement(question, engine, few)
     engine.count(0, min(samples, 64))
     engine.count(0, min(samples, 10_000), None if not everyone else tuple(range(512)))
-    torch.cuda.reset_peak_memory_stats()
+    on_card = torch.device(question.device).type == "cuda"
+    if on_card:
+        torch.cuda.reset_peak_memory_stats()
     seconds = min(
         timed(lambda: engine.count(0, samples))[0] for _ in range(1 if everyone or samples > 10_000 else 3)
     )
@@ -138,7 +147,7 @@ def _measure(
         "seconds": seconds,
         "ns_a_graph": 1e9 * seconds / (samples * len(question.threat)),
         "agreement_with_cpu": agree,
-        "peak_memory_gib": torch.cuda.max_memory_allocated() / 2**30,
+        "peak_memory_gib": torch.cuda.max_memory_allocated() / 2**30 if on_card else 0.0,
         **_roofline(question, samples, seconds, name),
     }
     if profile:
@@ -155,22 +164,25 @@ def _agreement(question: Any, engine: Any, few: tuple[int, ...]) -> float:
     return float(np.mean(same))
 
 
-def _peaks() -> dict[str, float]:
+@cache
+def _peaks(device: str) -> dict[str, float]:
     """Measured on this card: float32 matrix products (no TF32), and copying."""
-    a = torch.rand(8192, 8192, device="cuda")
+    side, numbers = (8192, 2**30) if torch.device(device).type == "cuda" else (512, 2**20)
+    a, b = torch.rand(side, side, device=device), torch.empty(numbers, device=device)
     seconds = min(timed(lambda: a @ a)[0] for _ in range(3))
-    b = torch.empty(2**30, device="cuda")
     copy = min(timed(b.clone)[0] for _ in range(3))
-    return {"float32_flops": 2 * 8192**3 / seconds, "bytes_a_second": 2 * 4 * 2**30 / copy}
+    return {"float32_flops": 2 * side**3 / seconds, "bytes_a_second": 2 * 4 * numbers / copy}
 
 
 def _roofline(question: Any, samples: int, seconds: float, name: str) -> dict[str, float]:
     """The arithmetic of the matrix products, and the least bytes (noise as floats, written and read once)."""
-    if question.threat.kind != "row" or name == "generic":
+    from unswayed.experiments.deep import DEEP
+
+    if question.threat.kind != "row" or name == "generic" or name in DEEP:
         return {}
     n, targets = question.threat.graph.num_nodes, len(question.threat)
     classes, hidden = {"cora": (7, 16), "pubmed": (3, 16)}["pubmed" if n > 10_000 else "cora"]
-    peaks = _peaks()
+    peaks = _peaks(question.device)
     flops = {
         "gcn": 3.0 * samples * targets * n * hidden,  # add, compare, multiply-add for every attached state
         "gat": 2.0 * samples * n * targets * 72 + 10.0 * samples * n * targets,

@@ -55,7 +55,7 @@ def asked(
 def compare(question: Question, samples: int = 5, touching: bool | None = None) -> None:
     assert PlanEngine.supports(question) is None
     engine, targets = PlanEngine(question), tuple(range(len(question.threat)))
-    engine.touching = touching
+    engine.touching, engine.tried = bool(touching), samples
     ours = engine.answers(0, samples, targets)
     theirs = Alone(question).answers(range(samples), targets)
     torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-9)

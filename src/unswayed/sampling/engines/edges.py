@@ -37,8 +37,12 @@ class Edges:
 
     def total(self, z: Tensor) -> Tensor:
         """[B, receivers, F]: the sum of the senders' z at each receiver."""
-        if z.shape[-1] == 1:  # samples side by side make one wide product
-            return (self._ones(1, z) @ z[..., 0].T.contiguous()).T.contiguous()[..., None]
+        if (
+            z.shape[-1] == 1 or z.is_cuda
+        ):  # samples side by side: one wide product, and one matrix for any number of them
+            wide = z.transpose(0, 1).reshape(z.shape[1], -1)
+            total = (self._ones(1, z) @ wide).view(self.receivers, len(z), -1)
+            return total.transpose(0, 1).contiguous()
         product = self._ones(len(z), z) @ z.reshape(-1, z.shape[-1])
         return product.view(len(z), self.receivers, z.shape[-1])
 

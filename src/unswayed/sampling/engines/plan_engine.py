@@ -53,7 +53,9 @@ class PlanEngine(Counting):
     """Gives the generic engine's votes, but for logits that tie within rounding, for `Row` and `Pairs` and known layers."""
 
     name: ClassVar[str] = "plan"
+    touching: bool = False  # whether surroundings are faster than a star, once timed
     at_once: int = 0  # samples of a star at a time, once timed
+    tried: int = 0  # samples that they were timed on
 
     @classmethod
     def supports(cls, question: Question) -> str | None:
@@ -90,9 +92,6 @@ class PlanEngine(Counting):
         )
         self.graph: Graph | None = None
         self._settle()
-        self.touching: bool | None = (
-            None  # whether surroundings are faster than a star: found out when first asked
-        )
         self.classes = self.answers(0, 1, (0,)).shape[-1]
 
     def _settle(self) -> None:
@@ -168,15 +167,14 @@ class PlanEngine(Counting):
         touched = ask.by_touch, max(1, min(MANY, room(STATES, self.device) * 5 // near))
         if not ask.centred or not self.known.plan.local:
             return touched if self.known.plan.local else (ask.by_star, star)
-        if self.touching is None:
-            few = part(flips, 0, TIMED)
+        few = part(flips, 0, TIMED)
+        if len(few[0]) > 2 * self.tried:  # the more samples, the surer
             sizes = [star, 2 * star, 3 * star] if star < TIMED // 3 + 1 else [star]
             ways = [touched, *((ask.by_star, size) for size in sizes)]
             spent = [min(_seconds(way, few, size) for _ in range(2)) for way, size in ways]
             best = spent.index(min(spent))
-            if len(few[0]) < TIMED:  # too few to decide for good
-                return ways[best]
             self.touching, self.at_once = best == 0, sizes[max(0, best - 1)]
+            self.tried = len(few[0])
         return touched if self.touching else (ask.by_star, self.at_once or star)
 
     @cached_property
@@ -199,11 +197,12 @@ class PlanEngine(Counting):
 
 
 def _seconds(way: Callable[[Flips], Tensor], flips: Flips, size: int) -> float:
-    """Processor seconds of asking about these samples, `size` at a time."""
-    begin = time.process_time()
+    """Processor seconds of asking about these samples, `size` at a time; a card is waited for."""
+    clock = time.perf_counter if flips[0].is_cuda else time.process_time
+    begin = clock()
     for i in range(0, len(flips[0]), size):
-        way(part(flips, i, i + size))
-    return time.process_time() - begin
+        way(part(flips, i, i + size)).sum().item()
+    return clock() - begin
 
 
 class Asker:
