@@ -15,8 +15,9 @@ import unswayed as us
 from unswayed.datasets import Dataset
 from unswayed.errors import InputError
 from unswayed.experiments import hiding, hiding_bench, hiding_methods, hiding_page
-from unswayed.experiments.hiding import FAKES, LINKS, cases, prepare, results
+from unswayed.experiments.hiding import FAKES, LINKS, SHARED, cases, prepare, results
 from unswayed.experiments.hiding_page import AT, certified, rows_of, tables
+from unswayed.experiments.hiding_shared import BUDGETS, DELETES
 from unswayed.models import build
 from unswayed.models.floors import Floor
 
@@ -44,8 +45,10 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         dataset = Dataset("photo", "node", 6, CLASSES, data=data)
         patch.setattr(hiding_bench, "load", lambda name, fetch: dataset)
-        patch.setattr(hiding, "METHODS", {"photo": LINKS, "cora": FAKES})
-        patch.setattr(hiding_bench, "soft_labels", lambda *_, **__: torch.eye(CLASSES)[y])
+        patch.setattr(hiding, "METHODS", {"photo": LINKS, "cora": (*FAKES, SHARED)})
+        patch.setattr(hiding_bench, "taught", lambda seen, *_, **__: torch.eye(CLASSES)[seen.data.y])
+        patch.setattr(hiding_bench.OwnScores, "best", lambda self, *_, **__: self.fresh().state_dict())
+        patch.setattr(hiding_bench, "LEADS", (0.0, 1.6))
         for module in (hiding_bench, hiding_methods):
             patch.setattr(module, "fit", lambda name, *_, **__: ballots.eval() if name == "ballots" else sage)
         patch.setattr(hiding_methods, "fit_hashed", lambda *_, groups, **__: us.Hashed(sage, groups).eval())
@@ -58,7 +61,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setattr(us, "poll", partial(us.poll, audit=0))
         said: list[str] = []
         assert prepare(cases([0]), runs=runs, samples=1000, say=said.append) == 0
-        assert len(said) == len(LINKS) + len(FAKES)
+        assert len(said) == len(LINKS) + len(FAKES) + 1
         yield runs
 
 
@@ -66,7 +69,12 @@ def test_rows_and_page_are_written(kept: Path) -> None:
     out = kept / "results"
     assert [path.name for path in hiding_page.publish(results(kept), out)] == ["hiding.json", "hiding.md"]
     rows = json.loads((out / "hiding.json").read_text())["rows"]
-    assert len(rows) == len(LINKS) - 2 + len(FAKES) - 2 + 2 * 2  # of what was hidden, three numbers of links
+    spread = [row for row in rows if row["method"] == SHARED]
+    assert len(spread) == len(DELETES)
+    for row in spread:
+        assert all(row["by_the_programme"][str(b)] <= row["by_counting"][str(b)] for b in BUDGETS)
+    others = len(rows) - len(spread)
+    assert others == len(LINKS) - 2 + len(FAKES) - 2 + 2 * 2  # of what was hidden, three numbers of links
     assert all(set(row) >= REQUIRED for row in rows)
     for row in rows:
         curve = [row["certified_accuracy"][str(k)] for k in AT]
@@ -76,6 +84,7 @@ def test_rows_and_page_are_written(kept: Path) -> None:
     assert "## Photo" in text
     assert "up to 1 link each" in text
     assert "`Keep`" in text
+    assert "one attacker, many nodes" in text
 
 
 def test_what_was_polled_is_certified_as_such(kept: Path) -> None:
@@ -92,6 +101,17 @@ def test_nothing_is_shown_of_nothing(tmp_path: Path) -> None:
         hiding_page.publish([], tmp_path)
     with pytest.raises(InputError, match="no dataset 'mars'"):
         list(cases([0], ["mars"]))
+    with pytest.raises(InputError, match="no method 'luck'"):
+        list(cases([0], methods=["luck"]))
+
+
+def test_what_was_said_once_of_neighbours_is_proved_of_nodes_it_never_saw(kept: Path) -> None:
+    """Fake nodes say nothing, since nothing was said of them; they make a node's own word louder, and that is all."""
+    found = {r.case.method: r for r in results(kept)}
+    votes, ballots = found["snapshot votes"].arrays, found["snapshot ballots"].arrays
+    assert np.all(votes["adds"] >= 0)
+    assert np.mean(votes["adds"] == N) > 0.5
+    assert np.all(ballots["adds"] < N)
 
 
 def test_tables_say_over_how_many_splits(kept: Path) -> None:

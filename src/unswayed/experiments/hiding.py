@@ -15,17 +15,18 @@ from unswayed.errors import InputError
 from unswayed.experiments.kept import Arrays, Facts, Say, arguments, complete, read_all, settings
 from unswayed.experiments.kept import Result as Kept
 
-# Each kind of proof of two bases: what known labels say, without any training, and what was trained
+# Each kind of proof twice: of what known labels say, without any training, and of what one teacher taught
 LINKS = (  # against links that are added
     *("label floor", "keep labels", "delete labels", "hash labels", "label ballots"),
-    *("floors", "keep", "delete", "hashed", "ballots"),
+    *("floors", "keep", "delete", "hashed", "ballots", "snapshot ballots"),
 )
 FAKES = (  # against fake nodes
     *("label floor", "hide labels", "label votes"),
-    *("floors", "hide", "hashed by nodes", "feature ballots"),
+    *("floors", "hide", "hashed by nodes", "snapshot votes"),
 )
 UNTRAINED = (*LINKS[:5], *FAKES[:3])
-METHODS = {"photo": LINKS, "cora": FAKES, "citeseer": FAKES, "amherst41": FAKES}
+SHARED = "deletions"  # by one attacker, of edges of the whole graph
+METHODS = {"photo": LINKS, "cora": (*FAKES, SHARED), "citeseer": FAKES, "amherst41": FAKES}
 COMMAND = "unswayed reproduce hiding"
 
 
@@ -36,7 +37,7 @@ class Case:
     dataset: str
     seed: int
     method: str
-    protocol: str = "transductive"
+    protocol: str = "inductive"
 
     @property
     def words(self) -> str:
@@ -45,7 +46,8 @@ class Case:
 
     def path(self, runs: Path) -> Path:
         """Where its result is kept."""
-        return runs / "hiding" / self.dataset / f"{self.seed}-{self.method.replace(' ', '-')}.npz"
+        name = f"{self.protocol}-{self.seed}-{self.method.replace(' ', '-')}.npz"
+        return runs / "hiding" / self.dataset / name
 
 
 Result = Kept[Case]
@@ -55,10 +57,12 @@ def cases(
     seeds: Collection[int], datasets: Collection[str] | None = None, methods: Collection[str] | None = None
 ) -> Iterator[Case]:
     """Every result wanted, seeds outermost, so that an interrupted run has every graph for fewer splits."""
-    if unknown := [name for name in datasets or () if name not in METHODS]:
-        raise InputError(
-            f"This experiment knows no dataset {unknown[0]!r}; choose from {', '.join(METHODS)}."
-        )
+    every = sorted({method for own in METHODS.values() for method in own})
+    for kind, named, there in (("dataset", datasets, METHODS), ("method", methods, every)):
+        if unknown := [name for name in named or () if name not in there]:
+            raise InputError(
+                f"This experiment knows no {kind} {unknown[0]!r}; choose from {', '.join(there)}."
+            )
     for seed in seeds:
         for dataset, own in METHODS.items():
             if datasets is None or dataset in datasets:
@@ -102,11 +106,12 @@ def main(argv: list[str] | None = None) -> None:
     """Do the work of this experiment; no certificate of polled votes, no page."""
     parser = arguments("unswayed.experiments.hiding", main.__doc__, range(3))
     parser.add_argument("--datasets", nargs="+", default=list(METHODS))
+    parser.add_argument("--methods", nargs="+", help="only these")
     parser.add_argument(
         "--untrained", action="store_true", help="only what needs no training but the floor's"
     )
     told = parser.parse_args(argv)
-    methods = UNTRAINED if told.untrained else None
+    methods = UNTRAINED if told.untrained else told.methods
     prepare(cases(told.seeds, told.datasets, methods), **settings(told))
 
 

@@ -14,6 +14,7 @@ from torch_geometric.nn import SimpleConv
 import unswayed as us
 from unswayed.ballots.hashed import Hashed
 from unswayed.experiments.hiding_bench import Bench
+from unswayed.experiments.hiding_shared import deletions
 from unswayed.experiments.kept import Arrays, Facts
 from unswayed.experiments.paying_methods import Hearsay, Tally, ballots_of
 from unswayed.models.structure_free import all_floors
@@ -22,17 +23,22 @@ from unswayed.models.training.ballot_settings import BallotSettings
 from unswayed.models.training.hashed import fit_hashed
 
 CHOOSING = 200  # validation nodes that choose
-KEEPS = ((2, 20), (3, 30), (5, 50), (10, 50))
-DELETES = (0.7, 0.8, 0.9, 0.95)
-HIDES = ((0.8, 0.8), (0.9, 0.0), (0.9, 0.8), (0.95, 0.0), (0.97, 0.0))  # nodes hidden, edges lost
-GROUPS = (10, 20, 40)  # of the hashed votes; the validation nodes choose
+KEEPS = ((1, 20), (1, 50), (2, 50), (5, 50), (2, 100))
+DELETES = (0.8, 0.9, 0.95, 0.98)
+HIDES = ((0.8, 0.8), (0.9, 0.0), (0.95, 0.0), (0.97, 0.0), (0.99, 0.0))  # nodes hidden, edges lost
+# what networks learn under: few links or none, as each noise leaves them
+LEARNT_KEEP, LEARNT_DELETE = us.Keep(2, 50), us.AddDelete(p_add=0, p_delete=0.95)
+GROUPS = (20, 40, 80)  # of the hashed votes; the validation nodes choose
 JUDGED_AT = (0, 1, 2, 5, 10)
 FEWER = 5  # whole graphs are asked about so many times less often than rows
 
 
 def floors(bench: Bench) -> tuple[Arrays, Facts]:
     """What every structure-free model answers for the test nodes."""
-    found = all_floors(bench.dataset, bench.parts, seed=bench.case.seed, device=bench.device)
+    found = all_floors(
+        bench.dataset, bench.parts, seed=bench.case.seed, device=bench.device,
+        taught_already={bench.case.protocol: bench.teacher},
+    )  # fmt: skip
     return {name: own.predictions[bench.parts.test].cpu().numpy() for name, own in found.items()}, {}
 
 
@@ -63,14 +69,13 @@ def _smoothed(
     threat: Any,
     noises: Sequence[Any],
     samples: int,
-    base: nn.Module | None = None,
+    model: nn.Module,
     told: Callable[[Tensor], Tensor] | None = None,
 ) -> tuple[Arrays, Facts]:
     """The votes of the base under each noise; validation nodes choose later, test nodes certify.
 
     `told` makes features of known labels; while validation nodes choose, their own labels are not among these.
     """
-    model = bench.network if base is None else base
     known = {"val": (bench.parts.train,), "test": (bench.parts.train, bench.parts.val)}
     data = {
         part: bench.plain
@@ -125,18 +130,22 @@ def hide_labels(bench: Bench) -> tuple[Arrays, Facts]:
 
 def keep(bench: Bench) -> tuple[Arrays, Facts]:
     """A few of a node's links are kept."""
-    return _smoothed(bench, us.Row, [us.Keep(*pair) for pair in KEEPS], bench.samples)
+    noises = [us.Keep(*pair) for pair in KEEPS]
+    return _smoothed(bench, us.Row, noises, bench.samples, bench.network(LEARNT_KEEP))
 
 
 def delete(bench: Bench) -> tuple[Arrays, Facts]:
     """Links are deleted, none is added."""
-    return _smoothed(bench, us.Row, [us.AddDelete(p_add=0, p_delete=p) for p in DELETES], bench.samples)
+    noises = [us.AddDelete(p_add=0, p_delete=p) for p in DELETES]
+    return _smoothed(bench, us.Row, noises, bench.samples, bench.network(LEARNT_DELETE))
 
 
 def hide(bench: Bench) -> tuple[Arrays, Facts]:
     """Nodes and edges are hidden; how many links a fake node has is asked later, since no vote depends on it."""
     noises = [us.Hide(nodes=n, edges=e) for n, e in HIDES]
-    return _smoothed(bench, us.Inject, noises, max(1000, bench.samples // FEWER))
+    return _smoothed(
+        bench, us.Inject, noises, max(1000, bench.samples // FEWER), bench.network(LEARNT_DELETE)
+    )
 
 
 def _proved(bench: Bench, model: Any, threat: Any) -> tuple[Arrays, Facts]:
@@ -188,7 +197,7 @@ def _hashed(bench: Bench, by: str, threat: Any) -> tuple[Arrays, Facts]:
     def made(groups: int) -> Any:
         learnt = fit_hashed(
             "sage", bench.dataset, bench.parts, groups=groups, protocol=bench.case.protocol, seed=bench.case.seed,
-            device=bench.device,
+            device=bench.device, teacher=bench.teacher,
         ).cpu()  # fmt: skip
         assert isinstance(learnt, Hashed)
         return learnt if by == "edges" else us.Hashed(learnt.model, groups, by="nodes").eval()
@@ -213,22 +222,40 @@ def hashed_by_nodes(bench: Bench) -> tuple[Arrays, Facts]:
     return _hashed(bench, "nodes", us.Inject)
 
 
-def _ballots(bench: Bench, settings: BallotSettings, threat: Any) -> tuple[Arrays, Facts]:
-    network = fit(
-        "ballots", bench.dataset, bench.parts, protocol=bench.case.protocol, seed=bench.case.seed,
-        device=bench.device, settings=settings, teacher=bench.teacher,
-    ).cpu()  # fmt: skip
-    return {**_proved(bench, network, threat)[0]}, {"model": "ballots", **bench.about(network)}
-
-
 def ballots(bench: Bench) -> tuple[Arrays, Facts]:
     """Exact, by one network that has learnt to withstand additions."""
-    return _ballots(bench, BallotSettings(change="adds"), us.Row)
+    network = fit(
+        "ballots", bench.dataset, bench.parts, protocol=bench.case.protocol, seed=bench.case.seed,
+        device=bench.device, settings=BallotSettings(change="adds"), teacher=bench.teacher,
+    ).cpu()  # fmt: skip
+    return {**_proved(bench, network, us.Row)[0]}, {"model": "ballots", **bench.about(network)}
 
 
-def feature_ballots(bench: Bench) -> tuple[Arrays, Facts]:
-    """Exact, by voters that speak from their own features and labels alone, so that fake nodes move nobody else."""
-    return _ballots(bench, BallotSettings(change="adds", voters="features"), us.Inject)
+def _snapshot(bench: Bench, threat: Any) -> tuple[Arrays, Facts]:
+    """A node's own features, and what the teacher once said of its neighbours; the validation nodes choose how loud each is."""
+    judges = bench.parts.val[:CHOOSING]
+    truth = bench.dataset.labels[judges].numpy()
+
+    def score(network: us.BallotNetwork) -> float:
+        proofs = us.prove(
+            network.freeze(bench.plain, known=bench.told(bench.parts.train)), threat(bench.plain, judges)
+        )
+        return float(proofs.accuracy(truth, at=JUDGED_AT, change="adds").mean())
+
+    network = max(bench.mixtures(), key=score)
+    frozen = network.freeze(bench.plain, known=bench.told(bench.parts.train, bench.parts.val))
+    frozen.keep(seen=bench.shaped)
+    return {**_proved(bench, frozen, threat)[0]}, {"model": "snapshot ballots", **bench.about(frozen)}
+
+
+def snapshot_ballots(bench: Bench) -> tuple[Arrays, Facts]:
+    """Exact against links: anybody may be linked to, and says what was said of it once."""
+    return _snapshot(bench, us.Row)
+
+
+def snapshot_votes(bench: Bench) -> tuple[Arrays, Facts]:
+    """Exact against fake nodes, of which nothing was ever said."""
+    return _snapshot(bench, us.Inject)
 
 
 METHOD_OF: dict[str, Callable[[Bench], tuple[Arrays, Facts]]] = {
@@ -246,5 +273,7 @@ METHOD_OF: dict[str, Callable[[Bench], tuple[Arrays, Facts]]] = {
     "hashed": hashed,
     "hashed by nodes": hashed_by_nodes,
     "ballots": ballots,
-    "feature ballots": feature_ballots,
+    "snapshot ballots": snapshot_ballots,
+    "snapshot votes": snapshot_votes,
+    "deletions": deletions,
 }

@@ -11,7 +11,8 @@ import numpy.typing as npt
 from unswayed.certificates import Certificates, certify
 from unswayed.errors import InputError
 from unswayed.experiments.filling import fill
-from unswayed.experiments.hiding import METHODS, Result
+from unswayed.experiments.hiding import METHODS, SHARED, Result
+from unswayed.experiments.hiding_shared import shared_rows, shared_table
 from unswayed.experiments.rows import write_rows
 from unswayed.experiments.spread import plus_minus
 from unswayed.theory.noise import noise_from_dict
@@ -33,7 +34,8 @@ TOLD = {
     "hashed": "proved, groups of edges (`Hashed`)",
     "hashed by nodes": "proved, groups of nodes (`Hashed`)",
     "ballots": "proved, ballots",
-    "feature ballots": "proved, ballots of features",
+    "snapshot ballots": "proved, what was once said of neighbours",
+    "snapshot votes": "proved, what was once said of neighbours",
 }
 Row = dict[str, Any]
 
@@ -57,6 +59,12 @@ def rows_of(results: Sequence[Result]) -> Iterator[Row]:
     for result in results:
         beside = floors.get((result.case.dataset, result.case.seed))
         if "floor" in result.case.method or beside is None:
+            continue
+        if result.case.method == SHARED:
+            yield from (
+                {**_described(result, beside), "threat": "all-pairs", "budget": "deletes", **own}
+                for own in shared_rows(result)
+            )
             continue
         fakes = METHODS[result.case.dataset] != METHODS["photo"]
         for links in LINKED if result.case.method.startswith("hide") else (None,):
@@ -139,13 +147,18 @@ def tables(rows: Sequence[Row]) -> str:
     """Markdown: a table a graph."""
     parts = []
     for name in METHODS:
-        mine = [row for row in rows if row["dataset"] == name]
+        mine = [row for row in rows if row["dataset"] == name and row["method"] != SHARED]
         if mine:
             splits = len({row["seed"] for row in mine})
             what = "20 labels a class, links added" if name == "photo" else "fake nodes"
             parts.append(
                 f"## {name.capitalize()}: {what}, {splits} split{'s'[: splits > 1]}\n\n{table(mine)}\n"
             )
+    if one := [row for row in rows if row["method"] == SHARED]:
+        splits = len({row["seed"] for row in one})
+        parts.append(
+            f"## Cora: one attacker, many nodes, {splits} split{'s'[: splits > 1]}\n\n{shared_table(one)}\n"
+        )
     return "\n".join(parts)
 
 

@@ -1,6 +1,7 @@
 """Training what `Hashed` will ask: each step shows the network the edges of one group, drawn at random."""
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from unswayed.ballots.hashed import Hashed
 from unswayed.datasets import Dataset, Split
@@ -30,10 +31,12 @@ def fit_hashed(
     device: str = "cpu",
     progress: Progress | None = None,
     settings: CleanSettings | None = None,
+    teacher: Tensor | None = None,
 ) -> nn.Module:
     """A vote of groups whose network has learnt on such groups, with the weights whose vote did best on validation targets.
 
-    The seed decides everything, and no test label is ever read.
+    The seed decides everything, and no test label is ever read. Of nodes, `teacher` gives soft labels of every visible one,
+    which are then learnt in place of the training nodes' own.
     """
     vote = hashed_untrained(model_name, dataset, groups=groups, seed=seed).to(device)
     with seeded(seed, device):
@@ -42,4 +45,6 @@ def fit_hashed(
                 vote, dataset, split, None, seed=seed, device=device, settings=CLEAN, progress=progress
             )
         seen = view(dataset, split, protocol).to(device)
-        return fit_clean(vote, seen, settings=settings or HASHED, progress=progress)
+        told = None if teacher is None else teacher.to(device)
+        pool = None if told is None else torch.arange(len(told), device=device)
+        return fit_clean(vote, seen, told, pool=pool, settings=settings or HASHED, progress=progress)
