@@ -194,3 +194,47 @@ def test_a_search_begins_near_the_size():
         size = int(certified_size(0.999, 0.0005, noise, 10_000))
         assert 0.4 * size <= expected_size(0.999, 0.0005, noise.p_add, noise.p_delete) <= 2 * size + 4
     assert expected_size(0.9, 0.1, 0.5, 0.5) == 10**9
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "start", "most", "asked"),
+    [
+        (2, 1000, 690, 700, [690, 711, 700, 705, 702, 701]),  # a 32nd up, then halves
+        (
+            2,
+            1000,
+            690,
+            1000,
+            [690, 711, 774, 963, 1000],
+        ),  # ever three times as far, to the end and not beyond
+        (2, 1000, 690, 300, [690, 669, 606, 417, 209, 313, 261, 287, 300, 306, 303, 301]),  # and down
+        (2, 1000, 690, 2, [690, 669, 606, 417, 209, 105, 53, 27, 14, 8, 5, 3]),
+        (0, 100, 64, 80, [64, 66, 72, 90, 81, 76, 78, 79, 80]),
+        (2, 10, 0, 2, [3]),
+    ],
+)
+def test_a_search_asks_few(low, high, start, most, asked):
+    called = []
+    assert last(lambda k: called.append(k) or k <= most, low, high, start) == most
+    assert called == asked
+
+
+def test_what_fails_early_is_found_without_asking_about_everything():
+    """One weak split among thousands, near an end or in the middle: few exact questions lead to it."""
+    cap = 4000
+    for weak, limit in ((1, 3000), (17, 3000), (1500, 3600), (2000, 3990)):
+        asked = []
+
+        def test(adds, deletes, weak=weak, limit=limit, asked=asked):
+            asked.append((adds, deletes))
+            share = abs(deletes * cap - weak * (adds + deletes)) <= 40 * (adds + deletes)
+            return adds + deletes <= (limit if share else 3995)
+
+        def sure(adds, deletes, test=test, asked=asked):
+            before = len(asked)
+            found = np.array([test(int(a), int(d)) for a, d in zip(adds, deletes, strict=True)])
+            del asked[before:]
+            return found & (adds + deletes <= 3995)
+
+        assert Splits(test, sure, None, cap).largest(2, 3500) == limit
+        assert len(asked) < 150
