@@ -5,10 +5,13 @@ before, random numbers of its own, the other graphs in the batch, a cached propa
 """
 
 import copy
+import random
 import warnings
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+import torch
 from torch import Tensor, nn
 
 from unswayed.errors import UnsoundModel
@@ -80,7 +83,8 @@ def differs(one: Tensor, other: Tensor) -> bool:
 
 
 def check_repeatable(classifier: Classifier, ask: Callable[[Classifier, int], Tensor]) -> Tensor:
-    """The answer to noisy input 0, refused if it changes when asked again or with what was asked in between."""
+    """The answer to noisy input 0, refused if it changes when asked again or with what was asked in between, and if random
+    numbers are drawn for it."""
     fresh, before = _copy_of(classifier), _settings(classifier)
     first = ask(classifier, 0)
     if differs(first, ask(classifier, 0)):
@@ -89,7 +93,9 @@ def check_repeatable(classifier: Classifier, ask: Callable[[Classifier, int], Te
             "(for example functional dropout without training=self.training)."
         )
     second = ask(classifier, 1)
-    if differs(first, ask(classifier, 0)) or (fresh is not None and differs(second, ask(fresh, 1))):
+    if differs(first, _undrawn(lambda: ask(classifier, 0))) or (
+        fresh is not None and differs(second, ask(fresh, 1))
+    ):
         raise UnsoundModel(
             "The classifier's answer depends on what it was asked before (a cache or other state); remove it."
         )
@@ -99,6 +105,31 @@ def check_repeatable(classifier: Classifier, ask: Callable[[Classifier, int], Te
             "was asked before; remove that (a tensor kept to be looked at is allowed)."
         )
     return first
+
+
+def _undrawn(ask: Callable[[], Tensor]) -> Tensor:
+    """The answer, refused if random numbers are drawn for it: the classifier is not one function of the structure then."""
+    before = _random_states()
+    said = ask()
+    if not all(map(_equal, before, _random_states())):
+        raise UnsoundModel(
+            "The classifier draws random numbers while it answers, so it is not one function of the structure; "
+            "switch off what is random (dropout, sampling) in evaluation mode."
+        )
+    return said
+
+
+def _random_states() -> list[Any]:
+    """Of every generator that a module may draw from."""
+    cards = [torch.cuda.get_rng_state()] if torch.cuda.is_available() else []
+    numbers: Any = np.random.get_state(legacy=False)["state"]  # noqa: NPY002 (modules may still draw from it)
+    return [random.getstate(), *numbers.values(), torch.get_rng_state(), *cards]
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if isinstance(one, Tensor):
+        return torch.equal(one, other)
+    return bool(np.array_equal(one, other)) if isinstance(one, np.ndarray) else bool(one == other)
 
 
 def _settings(classifier: Classifier) -> dict[str, bytes]:
@@ -120,8 +151,6 @@ def _copy_of(classifier: Classifier) -> Classifier | None:
 
 def check_batching(classifier: Classifier, alone: list[Tensor], together: Callable[[], Tensor]) -> None:
     """Ask one graph (or row) at a time from now on if its answer changes with its neighbours in the batch."""
-    import torch
-
     if not classifier.can_batch:
         classifier.batched = False
         return

@@ -1,6 +1,7 @@
 """The classifier itself, asked about one noisy graph (or row) at a time: what every faster way is held against."""
 
 import time
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,9 +15,33 @@ from unswayed.sampling.sparse_graphs import SparseLayout, sample_numbers
 from unswayed.sampling.structures import Layout, layout_of, noisy
 from unswayed.theory.noise import Noise
 
+LATEST = 2  # draws that are kept: a probe asks about the same noise around several targets
+
+
+class Lent:
+    """Copies of features that several answers read, and whether any of them wrote to one."""
+
+    def __init__(self) -> None:
+        self._copies: list[tuple[Tensor, Tensor]] = []
+
+    def of(self, features: Tensor) -> Tensor:
+        """A copy, the same for the same features, as a tensor of its own each time."""
+        if not self._copies or self._copies[-1][0] is not features:
+            self._copies.append((features, features.clone()))
+        return self._copies[-1][1].detach()
+
+    @property
+    def spoilt(self) -> bool:
+        """Whether a copy was written to, by what torch counts or by what is in it."""
+        return any(copy._version or not _same(copy, features) for features, copy in self._copies)
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    return torch.equal(one, other) or bool(((one == other) | (one.isnan() & other.isnan())).all())
+
 
 class Alone:
-    """One answer at a time, from a batch of one: nothing is remembered, rewritten or shared.
+    """One answer at a time, from a batch of one: no answer is remembered, rewritten or shared.
 
     Nothing is left out either, but of a large graph what a recognised module cannot hear (see `nearby`).
     """
@@ -30,6 +55,8 @@ class Alone:
         self.seconds: float | None = None  # that one graph takes, the best so far
         self._layout: tuple[int, Layout | SparseLayout] | None = None
         self._features: tuple[Graph, Tensor] | None = None
+        self._lent: Lent | None = None
+        self._drawn: dict[Any, tuple[Tensor, Tensor]] = {}
         if classifier is None and self.classifier.style == "dense":
             self._find_form()
 
@@ -43,9 +70,22 @@ class Alone:
             return self.about(self.classifier, layout.graph, edges, self.node(target))
 
     def answers(self, samples: range, targets: tuple[int, ...], noise: Noise | None = None) -> Tensor:
-        """[samples, targets, classes], or labels without the last dimension."""
-        rows = [torch.stack([self.answer(s, t, noise) for s in samples]) for t in targets]
-        return torch.stack(rows, dim=1)
+        """[samples, targets, classes], or labels without the last dimension.
+
+        One copy of the features does for all of them, unless an answer has written to it.
+        """
+
+        def ask() -> Tensor:
+            rows = [torch.stack([self.answer(s, t, noise) for s in samples]) for t in targets]
+            return torch.stack(rows, dim=1)
+
+        self._lent = Lent()
+        try:
+            said = ask()
+            spoilt = self._lent.spoilt
+        finally:
+            self._lent = None
+        return ask() if spoilt else said
 
     def about(self, classifier: Classifier, graph: Graph, edges: Tensor, node: Tensor | None) -> Tensor:
         """The answer to one graph with these edges; at these nodes of it, where nodes are classified."""
@@ -79,22 +119,29 @@ class Alone:
     def _draw(
         self, sample: int, entries: int, target: int, noise: Noise | None = None
     ) -> tuple[Tensor, Tensor]:
-        question, key = self.question, self.question.key_of(target)
-        noise = noise or question.noise
-        return question.stream.flips(sample, sample + 1, entries, noise, target=key, device=self.device)
+        wanted = (sample, entries, self.question.key_of(target), noise or self.question.noise)
+        if wanted not in self._drawn:
+            if len(self._drawn) == LATEST:
+                self._drawn.clear()
+            self._drawn[wanted] = self._flipped(*wanted)
+        return self._drawn[wanted]
+
+    def _flipped(self, sample: int, entries: int, key: int | None, noise: Noise) -> tuple[Tensor, Tensor]:
+        stream = self.question.stream
+        return stream.flips(sample, sample + 1, entries, noise, target=key, device=self.device)
 
     def _row(self, sample: int, target: int, noise: Noise | None) -> Tensor:
         clean = self.question.threat.clean(target).to(self.device)
         return noisy(clean, self._draw(sample, clean.numel(), target, noise))
 
     def _constant(self, graph: Graph) -> Tensor | None:
-        """A copy of the graph's features on the device: whatever the classifier does to it, the next answer has its own."""
+        """A copy of the graph's features on the device: whatever the classifier does to it, the next answer has another, or asks again."""
         if graph.x is None:
             return None
         if self._features is None or self._features[0] is not graph:
             kind = self.question.dtype if graph.x.is_floating_point() else None
             self._features = (graph, graph.x.to(device=self.device, dtype=kind))
-        return self._features[1].clone()
+        return self._features[1].clone() if self._lent is None else self._lent.of(self._features[1])
 
     def _find_form(self) -> None:
         """A dense module is asked about one graph as [n, F], [n, n] where it takes that, else as a batch of one."""

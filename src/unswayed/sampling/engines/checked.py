@@ -12,7 +12,7 @@ from unswayed.sampling import soundness
 from unswayed.sampling.classifier import Classifier
 from unswayed.sampling.engines.alone import Alone
 from unswayed.sampling.engines.counting import Counting
-from unswayed.sampling.engines.probing import FEWEST, coin, refuse_randomness, shown, try_batch, unlike
+from unswayed.sampling.engines.probing import FEWEST, coin, shown, try_batch, unlike
 from unswayed.sampling.inputs import Graph
 from unswayed.sampling.question import Question
 from unswayed.sampling.sparse_graphs import SparseLayout
@@ -65,7 +65,6 @@ class Checked(Counting):
             return classifier.bits(rows[i : i + 1])
 
         soundness.check_repeatable(self.classifier, alone)
-        refuse_randomness(lambda: alone(self.classifier, 0))
 
     def _trial_rows(self, count: int) -> Tensor:
         """bool[count, n]: rows that differ in about half of all entries from each other."""
@@ -94,7 +93,6 @@ class Checked(Counting):
         if self.classifier.style == "dense":
             self._find_dense_form(alone)
         soundness.check_repeatable(self.classifier, alone)
-        refuse_randomness(lambda: alone(self.classifier, 0))
         if not self.classifier.can_batch:
             self.classifier.batched = False
         if self.question.threat.newcomers:

@@ -1,6 +1,5 @@
 """Trust before the poll: a faster way of asking must say what the classifier says of one graph at a time."""
 
-import random
 from collections.abc import Callable
 from typing import Any
 
@@ -8,7 +7,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unswayed.errors import UnsoundModel
 from unswayed.sampling.classifier import Classifier
 from unswayed.sampling.engines.alone import Alone
 from unswayed.sampling.engines.batching import is_out_of_memory
@@ -70,11 +68,17 @@ def _largest_near(threat: Threat) -> int:
         return 0
     if int(nodes.max()) >= graph.num_nodes:  # they are not in the graph yet
         return 0
-    size = graph.x.abs().nan_to_num(0, 0, 0).flatten(1).amax(1) if graph.x.numel() else graph.x.new_zeros(1)
+    size = _sizes(graph.x) if graph.x.numel() else graph.x.new_zeros(1)
     near = size.new_zeros(graph.num_nodes)
     first, second = graph.edge_index
     near.scatter_reduce_(0, first, size[second.clamp(max=len(size) - 1)], "amax")
     return int(near[nodes].argmax())
+
+
+def _sizes(x: Tensor) -> Tensor:
+    """The largest feature of each node, in size; 0 where one of them is no number."""
+    flat = x.flatten(1)
+    return torch.maximum(flat.amax(1), -flat.amin(1)).nan_to_num(0, 0, 0)
 
 
 def shown(size: int, tried: int) -> list[int]:
@@ -101,27 +105,3 @@ def try_batch(classifier: Classifier, alone: list[Tensor], together: Callable[[]
         return said
 
     check_batching(classifier, alone, answer)
-
-
-def refuse_randomness(ask: Callable[[], Tensor]) -> None:
-    """Refuse a classifier that draws random numbers while it answers: it is not one function of the structure."""
-    before = _random_states()
-    ask()
-    if not all(map(_equal, before, _random_states())):
-        raise UnsoundModel(
-            "The classifier draws random numbers while it answers, so it is not one function of the structure; "
-            "switch off what is random (dropout, sampling) in evaluation mode."
-        )
-
-
-def _random_states() -> list[Any]:
-    """Of every generator that a module may draw from."""
-    cards = [torch.cuda.get_rng_state()] if torch.cuda.is_available() else []
-    numbers: Any = np.random.get_state(legacy=False)["state"]  # noqa: NPY002 (modules may still draw from it)
-    return [random.getstate(), *numbers.values(), torch.get_rng_state(), *cards]
-
-
-def _equal(one: Any, other: Any) -> bool:
-    if isinstance(one, Tensor):
-        return torch.equal(one, other)
-    return bool(np.array_equal(one, other)) if isinstance(one, np.ndarray) else bool(one == other)
