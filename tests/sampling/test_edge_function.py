@@ -241,3 +241,13 @@ def test_weights_of_a_networkx_graph_may_be_a_function():
     nx.set_node_attributes(names, {name: {"x": X[i].tolist()} for i, name in enumerate("abcde")})
     votes = us.poll(Weighted(), us.Row(names, ["b"], edge_attr=far), NOISE, samples=30)
     assert votes.counts.sum() == 30
+
+
+def test_a_graph_without_edges_may_carry_their_attributes():
+    for shape in ((0,), (0, 2)):
+        name = "edge_weight" if len(shape) == 1 else "edge_attr"
+        bare = Data(
+            x=torch.ones(4, 2), edge_index=torch.zeros(2, 0, dtype=torch.int64), **{name: torch.zeros(shape)}
+        )
+        row = us.Row(bare, [0], edge_attr=lambda i, j, shape=shape: torch.ones(len(i), *shape[1:]))
+        assert row.graph.edge_attr.name == name

@@ -125,9 +125,8 @@ def _compare(made: EdgeFunction, edge_index: Tensor, given: Tensor) -> None:
         raise InputError(
             f"The data's {made.name} has shape {tuple(values.shape)}, but the function makes {tuple(found.shape)}."
         )
-    wrong = ~torch.isclose(found.double(), values.double(), rtol=1e-4, atol=1e-6).reshape(len(found), -1).all(
-        1
-    )
+    close = torch.isclose(found.double(), values.double(), rtol=1e-4, atol=1e-6)
+    wrong = ~(close if close.ndim == 1 else close.all(dim=1))
     if bool(wrong.any()):
         i, j = edges[:, int(wrong.nonzero()[0, 0])].tolist()
         raise InputError(
