@@ -15,7 +15,7 @@ from unswayed.attack.scorers import Scorers
 from unswayed.certificates import Certificates
 from unswayed.errors import InputError, Unsupported
 from unswayed.polling import device_of
-from unswayed.sampling.classifier import evaluating
+from unswayed.sampling.modes import evaluating
 from unswayed.sampling.question import Question
 from unswayed.sampling.threats import Threat
 

@@ -24,6 +24,7 @@ from unswayed.sampling.absent import Absent, refusal
 from unswayed.sampling.beforehand import check_device, check_instance
 from unswayed.sampling.calling import EDGE_NAMES, style_of
 from unswayed.sampling.inputs import Graph
+from unswayed.sampling.modes import evaluating
 from unswayed.sampling.signatures import parameter_names
 from unswayed.sampling.threads import Threads
 from unswayed.sampling.threats.base import Threat
@@ -244,19 +245,6 @@ class Classifier:
         """Evaluation mode without gradients; every module's own mode is restored afterwards."""
         with evaluating(self.model), torch.no_grad():
             yield
-
-
-@contextmanager
-def evaluating(model: Any) -> Iterator[None]:
-    """Evaluation mode while this lasts; then every module is in the mode that it came in."""
-    modes = [(m, m.training) for m in model.modules()] if isinstance(model, nn.Module) else []
-    try:
-        if isinstance(model, nn.Module):
-            model.eval()
-        yield
-    finally:
-        for module, mode in modes:
-            module.training = mode
 
 
 def batch_of(graph: Graph, count: int, device: torch.device) -> Tensor:

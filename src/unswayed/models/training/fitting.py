@@ -17,7 +17,7 @@ from unswayed.models.training.noisy import fit_noisy
 from unswayed.models.training.teacher import soft_labels
 from unswayed.models.training.together import EnsembleSettings, fit_ensemble
 from unswayed.models.training.view import View, view
-from unswayed.sampling.classifier import evaluating
+from unswayed.sampling.modes import evaluating
 from unswayed.sampling.signatures import forward_names
 from unswayed.theory.noise import Noise
 
