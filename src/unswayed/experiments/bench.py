@@ -57,7 +57,7 @@ CASES = (
     ),
     *(
         Case("cora", model, 1000, targets=20, noise=AddDelete(p_add=0.05, p_delete=0.5), pairs=200)
-        for model in ("gcn", "gcn-3", "sage-3")
+        for model in ("gcn", "gcn-3", "gcn-mean", "sage-3")
     ),
 )
 

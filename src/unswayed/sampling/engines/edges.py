@@ -16,23 +16,29 @@ class Edges:
         self.starts, self.senders, self.count = starts, senders, count
         self.receivers = starts.numel() - 1
         self.to = torch.repeat_interleave(torch.arange(self.receivers, device=starts.device), starts.diff())
-        self._blocks: dict[int, tuple[Tensor, Tensor]] = {}
+        self.of: Tensor | None = None  # which edge of the nodes each is, where heads of nodes are joined
+        self._blocks: dict[tuple[int, bool], tuple[Tensor, Tensor]] = {}
         self._heads: dict[int, Edges] = {}
         self._plain: dict[tuple[int, torch.dtype], Tensor] = {}
 
-    def matrix(self, blocks: int, values: Tensor) -> Tensor:
-        """The block-diagonal matrix of as many copies of the edges, with a value for every edge of every copy."""
-        if blocks not in self._blocks:
+    def some(self, here: Tensor) -> "Edges":
+        """Only the edges where bool[edges] is true."""
+        starts = torch.cat([here.new_zeros(1, dtype=torch.int64), here.cumsum(0)])[self.starts]
+        return Edges(starts, self.senders[here], self.count)
+
+    def matrix(self, blocks: int, values: Tensor, shared: bool = False) -> Tensor:
+        """As many copies of the edges, with a value for every edge of every copy: block-diagonal, or with `shared` senders."""
+        if (blocks, shared) not in self._blocks:
             number = torch.arange(blocks, device=self.starts.device)[:, None]
             starts = (self.starts[1:] + number * self.senders.numel()).flatten()
-            columns = (self.senders + number * self.count).flatten()
+            columns = (self.senders + number * (0 if shared else self.count)).flatten()
             small = columns.numel() < 2**31 and blocks * self.count < 2**31
             kind = torch.int32 if small else torch.int64  # wider ones would be narrowed anew in every product
-            self._blocks[blocks] = torch.cat([starts.new_zeros(1), starts]).to(kind), columns.to(kind)
-        starts, columns = self._blocks[blocks]
+            self._blocks[blocks, shared] = torch.cat([starts.new_zeros(1), starts]).to(kind), columns.to(kind)
+        starts, columns = self._blocks[blocks, shared]
         with warnings.catch_warnings():  # torch announces that compressed sparse tensors are in beta
             warnings.simplefilter("ignore")
-            shape = (blocks * self.receivers, blocks * self.count)
+            shape = (blocks * self.receivers, self.count if shared else blocks * self.count)
             return torch.sparse_csr_tensor(starts, columns, values, shape, check_invariants=False)
 
     def total(self, z: Tensor) -> Tensor:
@@ -54,9 +60,9 @@ class Edges:
         return self._plain[blocks, like.dtype]
 
     def weighed(self, weight: Tensor, values: Tensor) -> Tensor:
-        """[B, receivers, C]: the senders' values [B, n, C], added up by weights [B, edges]."""
-        values = values.expand(len(weight), *values.shape[1:]).reshape(-1, values.shape[-1])
-        product = self.matrix(len(weight), weight.flatten()) @ values
+        """[B, receivers, C]: the senders' values [B or 1, n, C], added up by weights [B, edges]."""
+        matrix = self.matrix(len(weight), weight.flatten(), len(values) == 1)
+        product = matrix @ values.reshape(-1, values.shape[-1])
         return product.view(len(weight), self.receivers, values.shape[-1])
 
     def split(self, heads: int) -> "Edges":
@@ -70,8 +76,10 @@ class Edges:
             within = torch.arange(int(starts[-1]), device=count.device) - starts[:-1].repeat_interleave(count)
             first = self.starts[:-1].repeat_interleave(heads).repeat_interleave(count)
             number = head.repeat(self.receivers).repeat_interleave(count)
-            senders = self.senders[first + within] * heads + number
-            self._heads[heads] = Edges(starts, senders, self.count * heads)
+            edge = first + within
+            split = Edges(starts, self.senders[edge] * heads + number, self.count * heads)
+            split.of = edge
+            self._heads[heads] = split
         return self._heads[heads]
 
     def largest(self, values: Tensor) -> Tensor:
@@ -84,17 +92,32 @@ class Edges:
 
 
 class Listed:
-    """B graphs with the same edges; receivers are the senders at the positions `at`, or all of them."""
+    """B graphs with the same edges, of which some may be missing; receivers are the senders at the positions `at`, or all."""
 
-    def __init__(self, edges: Edges, degree: Tensor, loops: Tensor, at: Tensor | None = None) -> None:
-        """`degree` and `loops` are [B or 1, n, 1]."""
-        self.edges, self.at = edges, at
+    def __init__(
+        self,
+        edges: Edges,
+        degree: Tensor,
+        loops: Tensor,
+        at: Tensor | None = None,
+        there: Tensor | None = None,
+    ) -> None:
+        """`degree` and `loops` are [B or 1, n, 1]; `there` [B, edges] is 1 where an edge is there, None where all are."""
+        self.edges, self.at, self.there = edges, at, there
         self.degree, self.loops, self.looped = degree, loops, bool(loops.any())
         self.roots: dict[str, Tensor] = {}
 
     def total(self, z: Tensor) -> Tensor:
         """One sparse product."""
-        return self.edges.total(z)
+        return self.edges.total(z) if self.there is None else self.edges.weighed(self.there, z)
+
+    def scaled(self, z: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+        """Where all samples send the same, their scales go into the weights of edges."""
+        if self.there is None or len(z) > 1:
+            z = scale * z
+            return self.total(z), self.own(z)
+        weight = self.there * picked(scale, self.edges.senders)[..., 0]
+        return self.edges.weighed(weight, z), self.own(scale) * self.own(z)
 
     def own(self, z: Tensor) -> Tensor:
         """The receivers among the senders."""
@@ -102,7 +125,8 @@ class Listed:
 
     def largest(self, z: Tensor) -> Tensor:
         """Over edges and loops."""
-        top, loop = self.edges.largest(z.index_select(1, self.edges.senders)), self.own(self.loops)
+        sent, loop = z.index_select(1, self.edges.senders), self.own(self.loops)
+        top = self.edges.largest(_where_there(sent, self.there))
         top = torch.where(loop > 0, torch.maximum(top, self.own(z)), top)
         return top * (self.own(self.degree) + loop > 0)
 
@@ -110,6 +134,12 @@ class Listed:
         """A softmax over edges and the node itself."""
         weighing = Weighing(layer, sent, self)
         return weighing.closed(weighing.sums())
+
+
+def _where_there(values: Tensor, there: Tensor | None) -> Tensor:
+    """What edges carry, [B, edges, k], with the least number there is on missing ones."""
+    least = torch.finfo(values.dtype).min
+    return values if there is None else torch.where(there[..., None] > 0, values, least)
 
 
 def picked(states: Tensor, index: Tensor) -> Tensor:
@@ -145,9 +175,12 @@ class Weighing:
         self.edge = self.score(
             picked(self.sender, self.edges.senders), picked(self.receiver, self.edges.to), self.edges.to
         )
+        self.there = around.there
+        if self.there is not None and self.edges.of is not None:
+            self.there = self.there.index_select(1, self.edges.of)
         self.top: Tensor | None = None
         if layer.normalised and not layer.bound(sent) < self.FAR:
-            top = self.edges.largest(self.edge)
+            top = self.edges.largest(_where_there(self.edge, self.there))
             self.top = torch.where(self.loop > 0, torch.maximum(top, self.own), top)
 
     def by_head(self, numbers: Tensor) -> Tensor:
@@ -173,8 +206,9 @@ class Weighing:
     def sums(self) -> Tensor:
         """[B, receivers, C (+ 1)] over edges and the node itself: weighted values, and weights."""
         top = self.top
-        weight = self.weight(self.edge, None if top is None else picked(top, self.edges.to))
-        total = self.edges.weighed(weight[..., 0], self.values)
+        weight = self.weight(self.edge, None if top is None else picked(top, self.edges.to))[..., 0]
+        weight = weight if self.there is None else self.only(weight, self.there)
+        total = self.edges.weighed(weight, self.values)
         return total.addcmul_(self.only(self.weight(self.own, top), self.loop), self._here(self.values))
 
     def only(self, weight: Tensor, there: Tensor) -> Tensor:

@@ -34,6 +34,10 @@ class Around(Protocol):
         """The sum of the senders' z over each receiver's neighbours."""
         ...
 
+    def scaled(self, z: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+        """The same of each sender's z times its scale, and what the receivers themselves would send."""
+        ...
+
     def largest(self, z: Tensor) -> Tensor:
         """The largest z of each receiver's neighbours and self-loop; 0 where it has none."""
         ...
@@ -199,12 +203,11 @@ class Symmetric(Layer):
     def over(self, sent: Sent, around: Around) -> Tensor:
         """One sum over neighbours between two scalings."""
         root = self.root(around)
-        z = root * sent[0]
-        total = around.total(z)
+        total, own = around.scaled(sent[0], root)
         if self.loops == "all":
-            total = plus(total, around.own(z))
+            total = plus(total, own)
         elif self.loops == "given" and around.looped:
-            total = plus(total, around.own(around.loops) * around.own(z))
+            total = plus(total, around.own(around.loops) * own)
         return times(total, around.own(root))
 
     def pulled(self, weight: Tensor, around: Around) -> Tensor:

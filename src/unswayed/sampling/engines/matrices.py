@@ -21,6 +21,11 @@ class Matrices:
             self._degree = self.adjacency.sum(-1, keepdim=True)
         return self._degree
 
+    def scaled(self, z: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+        """Of what is scaled at all nodes."""
+        z = scale * z
+        return self.total(z), z
+
     def total(self, z: Tensor) -> Tensor:
         """One batched product; states that are the same in all samples need one product only."""
         return self.adjacency @ z[0] if len(z) == 1 else torch.bmm(self.adjacency, z)

@@ -1,7 +1,8 @@
 """The plan engine: exact votes for recognised models of any depth, where noise changes some links of one graph.
 
 All arithmetic that is the same in all samples is done once, and what differs is done for many samples at a time, in one of
-two arrangements: a star (the links of one node, states of all nodes), or the surroundings that a sample touches.
+three arrangements: a star (the links of one node, states of all nodes), the surroundings that a sample touches, or those that
+listed links may touch in any sample.
 """
 
 import time
@@ -25,6 +26,7 @@ from unswayed.sampling.engines.recognise import recognise
 from unswayed.sampling.engines.rewriting import lifted, settled, sunk
 from unswayed.sampling.engines.room import room, within_memory
 from unswayed.sampling.engines.surroundings import Surroundings
+from unswayed.sampling.engines.switched import SwitchedLogits
 from unswayed.sampling.engines.touched import Tables, TouchedLogits
 from unswayed.sampling.inputs import Graph
 from unswayed.sampling.question import Question
@@ -53,9 +55,8 @@ class PlanEngine(Counting):
     """Gives the generic engine's votes, but for logits that tie within rounding, for `Row` and `Pairs` and known layers."""
 
     name: ClassVar[str] = "plan"
-    touching: bool = False  # whether surroundings are faster than a star, once timed
-    at_once: int = 0  # samples of a star at a time, once timed
-    tried: int = 0  # samples that they were timed on
+    chosen: str = ""  # the arrangement that was fastest
+    tried: int = 0  # samples that all were timed on
 
     @classmethod
     def supports(cls, question: Question) -> str | None:
@@ -161,21 +162,27 @@ class PlanEngine(Counting):
         return said if back is None else said[back]
 
     def _way(self, ask: "Asker", flips: Flips) -> tuple[Callable[[Flips], Tensor], int]:
-        """How these samples are asked about, and how many at a time."""
-        star = max(1, room(STATES, self.device) // (ask.layout.graph.num_nodes * self.known.width))
-        near = NEAR * max(4, ask.nodes.numel()) * self.known.width
-        touched = ask.by_touch, max(1, min(MANY, room(STATES, self.device) * 5 // near))
-        if not ask.centred or not self.known.plan.local:
-            return touched if self.known.plan.local else (ask.by_star, star)
-        few = part(flips, 0, TIMED)
-        if len(few[0]) > 2 * self.tried:  # the more samples, the surer
+        """How these samples are asked about, and how many at a time: what was fastest so far."""
+        ways, few = self._ways(ask), part(flips, 0, TIMED)
+        if len(ways) > 1 and len(few[0]) > 2 * self.tried:  # the more samples, the surer
+            spent = {name: min(_seconds(*way, few) for _ in range(2)) for name, way in ways.items()}
+            self.chosen, self.tried = min(spent, key=spent.__getitem__), len(few[0])
+        return ways.get(self.chosen) or next(iter(ways.values()))
+
+    def _ways(self, ask: "Asker") -> dict[str, tuple[Callable[[Flips], Tensor], int]]:
+        """Every arrangement that these targets allow, and how many samples it takes at a time."""
+        states, width = room(STATES, self.device), self.known.width
+        ways: dict[str, tuple[Callable[[Flips], Tensor], int]] = {}
+        if ask.centred:
+            star = max(1, states // (ask.layout.graph.num_nodes * width))
             sizes = [star, 2 * star, 3 * star] if star < TIMED // 3 + 1 else [star]
-            ways = [touched, *((ask.by_star, size) for size in sizes)]
-            spent = [min(_seconds(way, few, size) for _ in range(2)) for way, size in ways]
-            best = spent.index(min(spent))
-            self.touching, self.at_once = best == 0, sizes[max(0, best - 1)]
-            self.tried = len(few[0])
-        return touched if self.touching else (ask.by_star, self.at_once or star)
+            ways |= {f"star, {size}": (ask.by_star, size) for size in sizes}
+        if self.known.plan.local:
+            near = NEAR * max(4, ask.nodes.numel()) * width
+            ways["touched"] = ask.by_touch, max(1, min(MANY, states * 5 // near))
+            if not ask.centred:
+                ways["switched"] = ask.by_switch, max(1, min(MANY, states * 8 // ask.switched.width))
+        return ways
 
     @cached_property
     def tables(self) -> Tables:
@@ -196,7 +203,7 @@ class PlanEngine(Counting):
         return self.kept[group]
 
 
-def _seconds(way: Callable[[Flips], Tensor], flips: Flips, size: int) -> float:
+def _seconds(way: Callable[[Flips], Tensor], size: int, flips: Flips) -> float:
     """Processor seconds of asking about these samples, `size` at a time; a card is waited for."""
     clock = time.perf_counter if flips[0].is_cuda else time.process_time
     begin = clock()
@@ -223,11 +230,20 @@ class Asker:
         return not bool((((one == self.nodes) | (other == self.nodes)) & (one != other)).any())
 
     @cached_property
+    def constant(self) -> Surroundings:
+        """The links that no noise touches."""
+        n, engine = self.layout.graph.num_nodes, self.engine
+        return Surroundings.of(self.layout.constant, n, engine.kind, engine.device)
+
+    @cached_property
     def star(self) -> StarLogits:
         """States of all nodes."""
-        n, engine = self.layout.graph.num_nodes, self.engine
-        constant = Surroundings.of(self.layout.constant, n, engine.kind, engine.device)
-        return StarLogits(engine.known, constant, int(self.nodes))
+        return StarLogits(self.engine.known, self.constant, int(self.nodes))
+
+    @cached_property
+    def switched(self) -> SwitchedLogits:
+        """States of what may change in any sample."""
+        return SwitchedLogits(self.engine.tables, self.layout, self.constant, self.nodes)
 
     @cached_property
     def touched(self) -> TouchedLogits:
@@ -253,3 +269,7 @@ class Asker:
     def by_touch(self, flips: Flips) -> Tensor:
         """[S, T, C]."""
         return self.touched(flips)
+
+    def by_switch(self, flips: Flips) -> Tensor:
+        """[S, T, C]."""
+        return self.switched(flips)

@@ -96,6 +96,11 @@ class Centre:
         mask = self.star.mask[..., 0]
         return (mask @ z[0])[:, None] if len(z) == 1 else torch.bmm(mask[:, None], z)
 
+    def scaled(self, z: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+        """Of what is scaled at all nodes."""
+        z = scale * z
+        return self.total(z), self.own(z)
+
     def own(self, z: Tensor) -> Tensor:
         """[S or 1, 1, ...] of u."""
         return z[:, self.star.node, None]

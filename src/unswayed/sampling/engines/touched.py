@@ -6,8 +6,6 @@ computed anew is a full sum over the neighbours that are there, in the order of 
 clean sum, and equal noisy structures give equal sums, whichever clean graph they came from.
 """
 
-from functools import cached_property
-
 import torch
 from torch import Tensor
 
@@ -42,7 +40,7 @@ class Keys:
 
     def __init__(self, keys: Tensor, size: int) -> None:
         """Keys are below `size`."""
-        self.keys, self.table = keys, None
+        self.keys, self.size, self.table = keys, size, None
         if keys.numel() >= self.MANY * size:
             self.table = torch.full((size,), -1, dtype=torch.int64, device=keys.device)
             self.table[keys] = torch.arange(keys.numel(), device=keys.device)
@@ -65,6 +63,62 @@ class Keys:
             return torch.full_like(wanted, -1)
         place = torch.searchsorted(self.keys, wanted).clamp_(max=self.keys.numel() - 1)
         return torch.where(self.keys[place] == wanted, place, -1)
+
+
+class Rounds:
+    """Which nodes are needed after each round, going back from those that are classified, and their states [B, rows, F]."""
+
+    def __init__(self, tables: Tables, classified: Keys) -> None:
+        """Keys are of nodes by their remainders: there are `n` of these."""
+        self.tables, self.plan, self.n = tables, tables.known.plan, tables.around.n
+        self.needed = {self.plan.depth: classified}  # after each round
+        self.rounds: dict[int, Listed] = {}
+        for depth in range(self.plan.depth, 0, -1):
+            at = self.needed[depth]
+            if depth == 1:
+                self.anew = (self.differing().place(at.keys) >= 0).nonzero()[:, 0]
+                at = Keys(at.keys[self.anew], at.size)
+            self.needed[depth - 1], self.rounds[depth] = self.go_back(depth, at)
+
+    def differing(self) -> Keys:
+        """The nodes that the first round may give another state than in the clean graph."""
+        raise NotImplementedError
+
+    def go_back(self, depth: int, at: Keys) -> tuple[Keys, Listed]:
+        """Whose states the round needs to answer at these nodes, and its links; they include all that are needed after it."""
+        raise NotImplementedError
+
+    def output(self, rounds: dict[int, Listed]) -> Tensor:
+        """[B, rows, C]: the last step at the nodes that are classified."""
+        values: dict[int, Tensor] = {}
+        for i, step in enumerate(self.plan.steps):
+            if i not in self.plan.used or step.depth == 0:
+                continue
+            if step.layer is not None:
+                values[i] = self._sent(i, values, rounds[step.depth])
+            else:
+                assert step.run is not None
+                values[i] = step.run(*(self._at(j, step.depth, values) for j in step.inputs))
+        return self._at(len(self.plan.steps) - 1, self.plan.depth, values)
+
+    def _sent(self, i: int, values: dict[int, Tensor], around: Listed) -> Tensor:
+        """The states after a round of message passing."""
+        step = self.plan.steps[i]
+        assert step.layer is not None
+        if step.depth > 1:
+            return step.layer.over(step.layer.send(self._at(step.inputs[0], step.depth - 1, values)), around)
+        rows = self.needed[0].keys % self.n
+        sent = tuple(t.index_select(0, rows)[None] for t in self.tables.known.sent[i])
+        anew = step.layer.over(sent, around)
+        known = self.tables.first[i].index_select(0, self.needed[1].keys % self.n)
+        return known.repeat(len(anew), 1, 1).index_copy_(1, self.anew, anew)
+
+    def _at(self, i: int, depth: int, values: dict[int, Tensor]) -> Tensor:
+        """The states of step i at the nodes that are needed after this many rounds."""
+        here, made = self.needed[depth].keys, self.plan.steps[i].depth
+        if made == 0:
+            return self.tables.known.rest[i].index_select(0, here % self.n)[None]
+        return values[i] if made == depth else values[i].index_select(1, self.needed[made].place(here))
 
 
 class Changed:
@@ -135,76 +189,30 @@ class TouchedLogits:
     def __call__(self, flips: tuple[Tensor, Tensor]) -> Tensor:
         """[S, T, C]."""
         samples = Samples(self.tables, Changed(self.layout, flips, self.tables.around.n), self.nodes)
-        out: Tensor = samples.output().view(len(flips[0]), self.nodes.numel(), -1)[:, self.back]
-        return out
+        return samples.output(samples.rounds).view(len(flips[0]), self.nodes.numel(), -1)[:, self.back]
 
 
-class Samples:
-    """Some samples: which nodes are needed after each round, and their states."""
+class Samples(Rounds):
+    """Some samples: the nodes that they touch, by keys."""
 
     def __init__(self, tables: Tables, changed: Changed, nodes: Tensor) -> None:
-        self.tables, self.changed, self.plan = tables, changed, tables.known.plan
+        self.changed = changed
         shift = torch.arange(changed.samples, device=nodes.device)[:, None] * changed.n
-        classified = Keys((shift + nodes).flatten(), changed.size)
-        self.needed = {self.plan.depth: classified}  # after each round
-        self.rounds: dict[int, Listed] = {}
-        self.values: dict[int, Tensor] = {}
-        for depth in range(self.plan.depth, 0, -1):
-            self._go_back(depth)
+        super().__init__(tables, Keys((shift + nodes).flatten(), changed.size))
 
-    @cached_property
-    def differ(self) -> Keys:
-        """The nodes that the first round gives another state than in the clean graph, or may give one."""
+    def differing(self) -> Keys:
+        """The ends of changed links, and where degrees couple whoever is linked with them."""
         ends, size = self.changed.ends, self.changed.size
         if not self.tables.coupled:
             return ends
         return Keys.union(size, ends.keys, self.changed.links(ends, self.tables)[1])
 
-    def _go_back(self, depth: int) -> None:
-        """What the round before must have computed."""
-        around, at, size = self.tables.around, self.needed[depth], self.changed.size
-        needed = at.keys
-        if depth == 1:
-            self.anew = self.differ.place(needed) >= 0
-            at = Keys(needed[self.anew], size)
-        starts, senders = self.changed.links(at, self.tables)
-        before = Keys.union(size, needed, senders)
+    def go_back(self, depth: int, at: Keys) -> tuple[Keys, Listed]:
+        """The senders around these receivers."""
+        around, changed = self.tables.around, self.changed
+        starts, senders = changed.links(at, self.tables)
+        before = Keys.union(changed.size, self.needed[depth].keys, senders)
         edges = Edges(starts, before.place(senders), before.keys.numel())
-        degree = self.changed.degree(before.keys, around.degree)[None, :, None]
-        loops = around.loops[before.keys % self.changed.n][None, :, None]
-        self.needed[depth - 1] = before
-        self.rounds[depth] = Listed(edges, degree, loops, before.place(at.keys))
-
-    def output(self) -> Tensor:
-        """[rows, C]: the last step at the nodes that are classified."""
-        for i, step in enumerate(self.plan.steps):
-            if i not in self.plan.used or step.depth == 0:
-                continue
-            if step.layer is not None:
-                self.values[i] = self._sent(i)
-            else:
-                assert step.run is not None
-                self.values[i] = step.run(*(self._at(j, step.depth) for j in step.inputs))
-        return self._at(len(self.plan.steps) - 1, self.plan.depth)
-
-    def _sent(self, i: int) -> Tensor:
-        """The states after a round of message passing."""
-        step = self.plan.steps[i]
-        assert step.layer is not None
-        if step.depth > 1:
-            sent = step.layer.send(self._at(step.inputs[0], step.depth - 1)[None])
-            return step.layer.over(sent, self.rounds[step.depth])[0]
-        rows = self.needed[0].keys % self.changed.n
-        sent = tuple(t.index_select(0, rows)[None] for t in self.tables.known.sent[i])
-        anew = step.layer.over(sent, self.rounds[1])[0]
-        known = self.tables.first[i].index_select(0, self.needed[1].keys % self.changed.n)
-        known[self.anew] = anew
-        return known
-
-    def _at(self, i: int, depth: int) -> Tensor:
-        """The states of step i at the nodes that are needed after this many rounds."""
-        here, made = self.needed[depth].keys, self.plan.steps[i].depth
-        if made == 0:
-            return self.tables.known.rest[i].index_select(0, here % self.changed.n)
-        value = self.values[i]
-        return value if made == depth else value[self.needed[made].place(here)]
+        degree = changed.degree(before.keys, around.degree)[None, :, None]
+        loops = around.loops[before.keys % changed.n][None, :, None]
+        return before, Listed(edges, degree, loops, before.place(at.keys))
