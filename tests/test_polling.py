@@ -21,7 +21,7 @@ import unswayed as us
 from unswayed import ledger, polling, watching
 from unswayed.errors import InputError, StoreError, UnsoundModel
 from unswayed.polling import missing
-from unswayed.runners import Block, SerialRunner
+from unswayed.runners import Block, SerialRunner, serial
 from unswayed.votes import Votes
 
 CHECKOUT = Path(__file__).parent.parent
@@ -43,6 +43,12 @@ def model():
 @pytest.fixture
 def ask(model, data):
     return lambda samples=2500, **rest: us.poll(model, us.Row(data, [0, 4]), FLIP, samples=samples, **rest)
+
+
+@pytest.fixture
+def whole_blocks(monkeypatch):
+    """Blocks are never cut, however slow the machine is."""
+    monkeypatch.setattr(serial.Pace, "of", classmethod(lambda pace, engine: pace(None)))
 
 
 class Recorder(SerialRunner):
@@ -115,6 +121,7 @@ def test_seeds_purposes_and_own_noise_give_other_votes(ask):
                 one + other
 
 
+@pytest.mark.usefixtures("whole_blocks")
 def test_a_store_resumes_with_only_what_is_missing(ask, tmp_path):
     first, second, third = Recorder(), Recorder(), Recorder()
     ask(1500, store=tmp_path / "run", runner=first)
@@ -127,6 +134,18 @@ def test_a_store_resumes_with_only_what_is_missing(ask, tmp_path):
     assert us.load(tmp_path / "run") == votes
 
 
+def test_blocks_that_come_in_pieces_are_the_same_votes(ask, tmp_path, monkeypatch):
+    everything, few = ask(1500, store=tmp_path / "run"), ask(1200)
+    monkeypatch.setattr(serial.Pace, "took", lambda pace, samples, seconds: None)
+    recorder, short = Recorder(), Recorder()
+    assert ask(1500, runner=recorder) == everything
+    assert len(recorder.blocks) > 40
+    assert ask(1200, store=tmp_path / "run", runner=short) == few  # part of a stored block, drawn again
+    assert len(short.blocks) > 4
+    assert us.load(tmp_path / "run") == everything
+
+
+@pytest.mark.usefixtures("whole_blocks")
 def test_fewer_samples_than_stored_use_the_first_ones(ask, tmp_path):
     everything = ask(3000, store=tmp_path / "run")
     recorder = Recorder()
@@ -137,6 +156,7 @@ def test_fewer_samples_than_stored_use_the_first_ones(ask, tmp_path):
     assert us.load(tmp_path / "run") == everything
 
 
+@pytest.mark.usefixtures("whole_blocks")
 def test_an_interrupt_leaves_a_valid_store(ask, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         ask(5000, store=tmp_path / "run", runner=Recorder(stop_after=2))
@@ -258,7 +278,7 @@ def test_what_takes_long_is_said_with_engine_speed_and_time_left(data, capsys, m
     assert said.out == ""
     line = said.err.partition("\n")[0]
     assert re.match(
-        r"polling: the generic engine, 1 threads, [\d.,]+ answers a second, about \d+ s left\.", line
+        r"polling: the generic engine, 1 thread, [\d.,]+ answers a second, about \d+ s left\.", line
     )
     assert "No faster engine: engine='generic' was asked for." in line
     assert "120" in said.err  # the bar tells of answers
@@ -302,6 +322,7 @@ def test_a_slow_model_is_stored_within_its_blocks_and_resumed_there(data, tmp_pa
     assert votes.notes["spent"]["seconds"] > 1
 
 
+@pytest.mark.usefixtures("whole_blocks")
 def test_saving_takes_a_small_part_of_the_time(ask, tmp_path, monkeypatch):
     saves = []
     monkeypatch.setattr(polling.Store, "save", lambda self, votes: saves.append(len(votes.starts)))

@@ -64,6 +64,7 @@ class Ledger:
             for block, counted in runner.run(self.question, blocks):
                 self.add(block, counted)
                 if not tells:
+                    watch.hear(counted.notes)
                     watch((block.stop - block.start) * len(counted.counts))
                 if (now := time.monotonic()) >= due:
                     self.save()
@@ -75,7 +76,8 @@ class Ledger:
         """Note one block's counts; the part of a stored block that was drawn again stays out of the store."""
         stored = self.votes
         if stored is not None and np.any((stored.starts < block.stop) & (stored.stops > block.start)):
-            self.redrawn = self.joined([(block, counted)])
+            again = self.joined([(block, counted)])
+            self.redrawn = again if self.redrawn is None else whole(self.redrawn + again)
         else:
             self.fresh.append((block, counted))
 

@@ -2,8 +2,9 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 LONG = 2.0  # seconds from which on a run is worth words
@@ -22,6 +23,13 @@ class Watch:
     def meet(self, engine: Any) -> None:
         """The engine that will answer; the clock starts when it is ready."""
         self.engine, self.begin = engine, time.monotonic()
+
+    def hear(self, notes: Mapping[str, Any]) -> None:
+        """What the first answers from elsewhere tell of the engine; the clock starts when it began to answer."""
+        if self.engine is None and "engine" in notes:
+            told = {"name": notes["engine"], "why": notes.get("why", ""), "threads": notes.get("threads", "")}
+            self.meet(SimpleNamespace(**told))
+            self.begin -= notes.get("spent", {}).get("seconds", 0.0)
 
     def __call__(self, answers: int) -> None:
         """Move on by this many answers."""
@@ -43,7 +51,8 @@ class Watch:
         if self.engine is None:
             return f"{self.title}: {', '.join(told)}."
         why = f" No faster engine: {self.engine.why}." if self.engine.why else ""
-        who = f"the {self.engine.name} engine, {self.engine.threads} threads"
+        number = self.engine.threads
+        who = f"the {self.engine.name} engine, {number} thread{'s' * (number != '1')}"
         return f"{self.title}: {who}, {', '.join(told)}.{why}"
 
     def _say(self, sentence: str) -> None:

@@ -1,6 +1,7 @@
 """RayRunner on a real cluster of two nodes (two raylets on this machine), against SerialRunner."""
 
 import importlib.util
+import itertools
 import os
 import pathlib
 import re
@@ -21,6 +22,7 @@ from unswayed.errors import InputError, RefusedVotes, StoreError, UnsoundModel, 
 from unswayed.runners import Block, SerialRunner, Tally
 from unswayed.runners.ray import RayRunner
 from unswayed.sampling.question import Question
+from unswayed.store import Store
 from unswayed.votes import Votes
 
 ray = pytest.importorskip("ray")
@@ -155,7 +157,7 @@ class TestVotes:
 
         def slowly(*arguments):
             time.sleep(0.3)
-            return Tally(np.array([[os.getppid()]]))
+            return arguments[-1].stop, Tally(np.array([[os.getppid()]]))
 
         monkeypatch.setattr(module, "count_block", slowly)
         for _, part in runner.run(bits(parity), cut(8, 1)):
@@ -226,6 +228,47 @@ class TestVotes:
         most.clear()
         assert len(table(RayRunner(address=runner.address, workers=1).run(bits(parity), cut(10, 2)))) == 5
         assert max(most) == 1
+
+
+class TestTime:
+    """A slow model's counts come home about once a second, not by whole blocks."""
+
+    def test_slow_blocks_come_in_pieces_that_are_told_and_stored(self, runner, tmp_path, monkeypatch, capsys):
+        def slow(rows):
+            time.sleep(0.01 * len(rows))
+            return parity(rows)
+
+        stored = []
+        save = Store.save
+        monkeypatch.setattr(
+            Store,
+            "save",
+            lambda self, votes: stored.append(int(votes.samples.min())) or save(self, votes),
+        )
+        threat = us.Bits(np.random.default_rng(0).random((2, 12)) < 0.5)
+        asked = {"samples": 400, "classes": 2, "seed": 4, "audit": 2}
+        votes = us.poll(
+            slow, threat, us.Flip(beta=0.8), runner=runner, store=tmp_path / "run", progress=True, **asked
+        )
+        assert votes.counts.tolist() == us.poll(parity, threat, us.Flip(beta=0.8), **asked).counts.tolist()
+        assert len([number for number in stored if number < 400]) >= 2  # eight seconds of one block
+        said = capsys.readouterr().err
+        assert "the generic engine, 1 thread," in said
+        assert "left" in said
+
+    def test_a_piece_is_followed_by_the_rest_of_its_block(self, runner, monkeypatch):
+        module = sys.modules["unswayed.runners.ray"]
+
+        def half(version, name, held, threads, block):
+            stop = block.stop if block.stop - block.start < 4 else (block.start + block.stop) // 2
+            return stop, Tally(np.array([[stop - block.start]]))
+
+        monkeypatch.setattr(module, "count_block", half)
+        found = {(b.start, b.stop): part for b, part in runner.run(bits(parity), cut(40, 20))}
+        edges = sorted(found)
+        assert edges[0][0] == 0
+        assert edges[-1][1] == 40
+        assert all(one[1] == other[0] for one, other in itertools.pairwise(edges))
 
 
 class TestFaults:
@@ -339,7 +382,7 @@ class TestDrivers:
         assert us.load(tmp_path / "run").counts.tolist() == self.expected()
 
     def test_a_killed_driver_goes_on_from_its_store(self, cluster, tmp_path):
-        first = self.start(tmp_path, cluster.address, pause=0.4)
+        first = self.start(tmp_path, cluster.address, pause=0.15)
         kept = tmp_path / "run" / "votes.npz"
         while not kept.exists() and first.poll() is None:
             time.sleep(0.05)
@@ -348,12 +391,13 @@ class TestDrivers:
         assert kept.exists(), said
         before = us.Votes.load(kept)  # whichever blocks came first; `us.load` gives only those without a gap
         assert 0 < before.samples[0] < 4000
-        second = self.start(tmp_path, cluster.address, pause=0.4)
+        second = self.start(tmp_path, cluster.address, pause=0.15)
         _, err = second.communicate(timeout=120)
         assert second.returncode == 0, err
         after = us.load(tmp_path / "run")
         assert after.counts.tolist() == self.expected()
-        assert np.all(after.blocks[np.isin(after.starts, before.starts)] == before.blocks)
+        done = before.stops - before.starts == 1000
+        assert np.all(after.blocks[np.isin(after.starts, before.starts[done])] == before.blocks[done])
 
 
 class TestSettings:

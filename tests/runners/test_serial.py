@@ -1,6 +1,6 @@
 """Blocks that are asked together bring the counts that each brings alone."""
 
-import itertools
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -56,19 +56,42 @@ def test_only_neighbours_of_the_same_targets_go_together() -> None:
     assert list(_adjacent([], 5)) == []
 
 
-def test_a_slow_model_is_asked_in_pieces_of_about_a_second() -> None:
-    pace = Pace(rate=3.0)
-    block, cut = Block(0, 100), []
+def cuts(pace: Pace, block: Block, seconds: Callable[[int], float]) -> list[int]:
+    """The sizes of the pieces in which a block is asked, of a model that takes so long for so many samples."""
+    sizes, at = [], block.start
     for (piece,) in pace.pieces([block]):
-        cut.append((piece.start, piece.stop))
-        pace.took(piece.stop - piece.start, (piece.stop - piece.start) / 8)
-    assert cut[:3] == [(0, 3), (3, 11), (11, 19)]
-    assert cut[-1][1] == 100
-    assert all(a[1] == b[0] for a, b in itertools.pairwise(cut))
-    pace.took(10, 1000.0)
-    assert pace.samples == 1
-    part = Block(0, 100, (1,))
-    assert list(pace.pieces([part])) == [[part]]  # what an adaptive run asks is never cut
+        assert piece.start == at
+        sizes.append(piece.stop - piece.start)
+        pace.took(sizes[-1], seconds(sizes[-1]))
+        at = piece.stop
+    assert at == block.stop
+    return sizes
+
+
+def test_a_slow_model_is_asked_in_pieces_of_about_a_second() -> None:
+    assert cuts(Pace(rate=3.0), Block(0, 100), lambda size: size / 8)[:4] == [3, 8, 8, 8]
+    assert cuts(Pace(rate=32.0, guessed=True), Block(0, 50), lambda size: 10.0 * size) == [32] + [1] * 18
+
+
+def test_a_fast_model_is_asked_for_few_samples_once_and_then_for_whole_blocks() -> None:
+    pace = Pace(rate=32.0, guessed=True)
+    assert cuts(pace, Block(0, 1000), lambda size: size / 5_000) == [32, 968]
+    assert cuts(pace, Block(1000, 2000), lambda size: size / 5_000) == [1000]
+
+
+@pytest.mark.parametrize("fixed", [0.8, 3.0, 8.0, 60.0])
+def test_where_a_call_costs_much_in_itself_pieces_grow_until_they_are_whole_blocks(fixed: float) -> None:
+    pace = Pace(rate=32.0, guessed=True)
+    first = cuts(pace, Block(0, 1000), lambda size: fixed + size / 1e4)
+    assert len(first) < 15
+    for number in range(1, 6):
+        last = cuts(pace, Block(number * 1000, number * 1000 + 1000), lambda size: fixed + size / 1e4)
+    assert last == [1000]
+
+
+def test_what_an_adaptive_run_or_a_card_is_asked_is_never_cut() -> None:
+    block, part = Block(0, 100), Block(0, 100, (1,))
+    assert list(Pace(rate=1.0).pieces([part])) == [[part]]
     assert list(Pace(None).pieces([block, block])) == [[block, block]]
 
 

@@ -11,8 +11,8 @@ __all__ = ["Block", "Runner", "SerialRunner", "Tally"]
 
 
 class Runner(Protocol):
-    """Counts each block once, in any order, and yields what it counted as soon as it has it."""
+    """Counts each block once, whole or in pieces, in any order, and yields what it counted as soon as it has it."""
 
     def run(self, question: Question, blocks: Sequence[Block]) -> Iterator[tuple[Block, Tally]]:
-        """Pairs of a block and what was counted for it."""
+        """Pairs of a block, or a piece of one, and what was counted for it."""
         ...

@@ -1,8 +1,9 @@
 """Blocks of sample numbers as Ray tasks: the votes are the serial runner's, on however many machines.
 
 The question (model, graph, settings) goes once into Ray's object store; each worker process fetches it once, builds its
-engine once, and then answers with nothing but counts. A block is a pure function of its sample numbers, so a block whose
-worker died is simply asked again, and no block can be counted twice: it is yielded when its one answer arrives.
+engine once, and then answers with nothing but counts, of as much of a block as it counted in about a second. A block is a
+pure function of its sample numbers, so a block whose worker died is simply asked again, and none can be counted twice: what
+a task has counted is yielded when its one answer arrives, and only the rest of its block is asked for.
 """
 
 import os
@@ -13,13 +14,13 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from unswayed._version import __version__
 from unswayed.errors import InputError, UnswayedError, WorldError
-from unswayed.runners.serial import timed
+from unswayed.runners.serial import Pace, timed
 from unswayed.sampling.engines import Engine, choose
 from unswayed.sampling.question import Block, Question
 from unswayed.sampling.tally import Tally, tally
@@ -29,7 +30,7 @@ TRIES = 3  # at a client server that answers and then gives up
 PULSE = 5.0  # seconds between looks at the cluster while nothing finishes
 KEPT = "Every finished block is kept: with a store, the same call goes on from there."
 
-_engines: dict[str, tuple[Question, Engine]] = {}  # in a worker: what it is working on, and its engine
+_engines: dict[str, tuple[Engine, Pace]] = {}  # in a worker: who answers the question it is working on
 
 
 @dataclass(eq=False)
@@ -59,7 +60,7 @@ class RayRunner:
             raise InputError("cpus_per_task, gpus_per_task and retries must not be negative.")
 
     def run(self, question: Question, blocks: Sequence[Block]) -> Iterator[tuple[Block, Tally]]:
-        """Pairs of a block and what was counted for it, as they finish; one clear error if a block cannot be counted."""
+        """Pairs of a block, or a piece of one, and what was counted for it, as they finish; one clear error if one cannot be counted."""
         if not blocks:
             return
         if question.device.startswith("cuda") and not self.gpus_per_task:
@@ -89,9 +90,7 @@ class RayRunner:
         ray = _import_ray()
         if ray.is_initialized():
             return ray
-        os.environ.setdefault(
-            "RAY_USAGE_STATS_ENABLED", "0"
-        )  # nothing is reported home unless the user wants it
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported home unless asked for
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
         if self.address == LOCAL:
             options["include_dashboard"] = False
@@ -178,7 +177,7 @@ class _Run:
         for reference in done:
             block, tries = self.asked.pop(reference)
             try:
-                counted: Tally = self.ray.get(reference)
+                stop, counted = self.ray.get(reference)
             except self.ray.exceptions.RayTaskError as error:
                 failure = failure or _explain(error, block)
             except (
@@ -189,14 +188,16 @@ class _Run:
                 else:
                     self.waiting.appendleft((block, tries + 1))
             else:
-                yield block, counted
+                if stop < block.stop:
+                    self.waiting.appendleft((replace(block, start=stop), 0))
+                yield replace(block, stop=stop), counted
         return failure
 
 
-def count_block(version: str, name: str, held: list[Any], threads: int, block: Block) -> Tally:
-    """What a worker does: counts one block, with an engine that it builds once for each question.
+def count_block(version: str, name: str, held: list[Any], threads: int, block: Block) -> tuple[int, Tally]:
+    """What a worker does: counts of a block what takes about a second, with an engine that it builds once for each question.
 
-    `held` wraps the reference to the question in a list, because Ray would unpack a bare one again for every block.
+    Returns the sample number that it came to, and what it counted up to there. `held` wraps the reference to the question in a list, because Ray would unpack a bare one again for every block.
     """
     if version != __version__:
         raise WorldError(
@@ -208,13 +209,15 @@ def count_block(version: str, name: str, held: list[Any], threads: int, block: B
 
         torch.set_num_threads(threads)
         _engines.clear()
-        question: Question = ray.get(held[0])
-        _engines[name] = (question, choose(question))
-    question, engine = _engines[name]
+        engine = choose(ray.get(held[0]))
+        _engines[name] = (engine, Pace.of(engine))
+    engine, pace = _engines[name]
+    (piece,) = next(pace.pieces([block]))
     begin = time.perf_counter()
-    labels = engine.ask(block.start, block.stop, block.targets)
+    labels = engine.ask(piece.start, piece.stop, piece.targets)
     took = time.perf_counter() - begin
-    return timed(tally(question, engine, block, labels), labels.numel(), took)
+    pace.took(piece.stop - piece.start, took)
+    return piece.stop, timed(tally(engine.question, engine, piece, labels), labels.numel(), took)
 
 
 def _import_ray() -> Any:

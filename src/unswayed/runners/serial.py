@@ -1,4 +1,4 @@
-"""One block after another, in this process: a slow model's in pieces of about a second, on a card as many at once as keep it busy."""
+"""One block after another, in this process: in pieces of about a second, on a card as many at once as keep it busy."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +13,10 @@ from unswayed.sampling.tally import Tally, tally
 # Votes that a card is asked for at a time: a second or two, so that little is lost when it is stopped.
 AT_ONCE = 2**24
 WANTED = 1.0  # seconds that a piece of a block should take
-GROWTH = 4  # times as many samples, at most, from one piece to the next
+UNKNOWN = 32.0  # samples a second that an engine is reckoned to make before it was asked: few, since this many are asked at first
+GROWTH = 32  # times as many samples, at most, from one piece to the next
+PAYS, MORE = 1.5, 8  # times less for a sample: a piece of so many times as many is worth its wait
+LONG = 1.0  # seconds: no larger piece is tried after a first one that took this long
 
 
 class SerialRunner:
@@ -37,7 +40,7 @@ class SerialRunner:
         engine = self._last[1]
         self.meet(engine)
         room = AT_ONCE if torch.device(question.device).type == "cuda" else 0
-        pace = Pace(engine.rate)
+        pace = Pace.of(engine)
         for group in _adjacent(blocks, room // max(1, len(question.threat))):
             for piece in pace.pieces(group):
                 yield from self._counted(question, engine, piece, pace)
@@ -70,16 +73,31 @@ def timed(counted: Tally, answers: int, seconds: float) -> Tally:
 
 
 class Pace:
-    """How many samples to ask for at a time: as many as take about a second, where that costs nothing; else whole blocks."""
+    """How many samples to ask for at a time: as many as take about a second; without a rate, whole blocks."""
 
-    def __init__(self, rate: float | None) -> None:
+    def __init__(self, rate: float | None, guessed: bool = False) -> None:
+        self.guessed = guessed  # so that a first piece which took little says little
         self.samples = None if rate is None else max(1, int(WANTED * rate))
+        self.least: tuple[float, int] | None = None  # seconds a sample, in a piece of so many samples
+        self.fewest = 1  # samples in a piece: with fewer, one costs much more
+
+    @classmethod
+    def of(cls, engine: Engine) -> "Pace":
+        """For this engine; a card is never asked for less than a block."""
+        card = torch.device(engine.question.device).type == "cuda"
+        return cls(None if card else engine.rate or UNKNOWN, guessed=engine.rate is None)
 
     def took(self, samples: int, seconds: float) -> None:
-        """Learn from a piece."""
-        if self.samples is not None:
-            wanted = samples * WANTED / max(seconds, 1e-9)
-            self.samples = max(1, int(min(wanted, GROWTH * max(samples, self.samples))))
+        """Learn from a piece; where a call costs much whatever is asked in it, pieces grow for as long as that pays."""
+        if self.samples is None:
+            return
+        cost = max(seconds, 1e-9) / samples
+        pays = cost < self.least[0] / PAYS if self.least else self.guessed and seconds < LONG
+        if self.least and samples < self.least[1] and cost > PAYS * self.least[0]:
+            self.fewest = 2 * self.least[1]
+        self.least = min(self.least or (cost, samples), (cost, samples))
+        wanted = max(WANTED / cost, MORE * samples if pays else 1, self.fewest)
+        self.samples = max(1, int(min(wanted, GROWTH * max(samples, self.fewest))))
 
     def pieces(self, group: list[Block]) -> Iterator[list[Block]]:
         """The group as it is, or each of its blocks in pieces; blocks for some targets only are never cut."""
@@ -89,7 +107,8 @@ class Pace:
         for block in group:
             at = block.start
             while at < block.stop:
-                end = min(at + self.samples, block.stop)
+                left = block.stop - at
+                end = at + (left if 2 * left <= 3 * self.samples else self.samples)  # no small rest
                 yield [Block(at, end)]
                 at = end
 

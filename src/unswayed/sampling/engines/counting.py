@@ -43,7 +43,7 @@ class Counting:
 
     @property
     def rate(self) -> float | None:
-        """About how many samples of all targets a second, where asking for few at a time costs little more; None elsewhere."""
+        """About how many samples of all targets a second, where that is known before it is asked."""
         return None
 
     def labels(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> Tensor:
