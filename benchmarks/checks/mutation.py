@@ -30,6 +30,7 @@ import tempfile
 import time
 import tomllib
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -170,8 +171,13 @@ def digest(files: list[Path]) -> str:
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()[:16]
 
 
-def state(root: Path) -> dict[str, str]:
-    """Names the code and the tests: verdicts on others do not count."""
+def state(root: Path, only: Sequence[str] = ()) -> dict[str, str]:
+    """Names the code and the tests: verdicts on others do not count. Of some modules alone, theirs are all that matters."""
+    if only:
+        code = [path for path in modules(root) if path.stem in only]
+        asked = {part for path in code for phase in phases(root, str(path), True) for part in phase}
+        tests = sorted(root / part for part in asked if part.startswith("tests/"))
+        return {"code": digest(code), "tests": digest(tests)}
     code = [*modules(root), root / "src/unswayed/certificates/smoothed.py"]
     tests = [*sorted((root / "tests/theory").glob("*.py")), *(root / path for path in TESTS[1:3])]
     return {"code": digest(code), "tests": digest(tests)}
@@ -294,7 +300,7 @@ def main() -> None:
     given = arguments()
     with tempfile.TemporaryDirectory() as folder:
         root = copy_to(Path(folder))
-        now = state(root)
+        now = state(root, given.only)
         mutants, population, passed = sample(root, given.seed, given.mutants, given.only)
         ends = remembered(given.journal, now, given.added)
         todo = [mutant for mutant in mutants if mutant.key not in ends]

@@ -187,3 +187,23 @@ def test_bounds_are_a_little_above_what_they_bound():
     seen = np.full((1, 50), 0.01)
     exact = 1 - (1 - Fraction(0.01)) ** 50
     assert exact < Fraction(float(noticed(seen)[0, -1])) < exact + Fraction(1, 10**12)
+
+
+def test_rounding_is_granted_what_is_stated():
+    """Halves are exact in float64, so that whatever is above them was granted."""
+    unit = 2.0**-53
+    met = noticed(np.full((1, 3), 0.5))[0]
+    assert met.tolist() == [0, 0.5 + 8 * unit, 0.75 + 12 * unit, 0.875 + 16 * unit]
+    half = Fraction(1, 2)
+    assert reach(np.array([[1, 0], [0, 1], [2, 1]]), half, half).tolist() == [
+        0.25 + 72 * unit,
+        0.125 + 72 * unit,
+        0.5 * (1 - 0.1875) + 88 * unit,
+    ]
+
+
+def test_a_lead_by_less_than_the_rounding_is_a_tie():
+    met = np.array([0.25])
+    for steps, certified in ((0, False), (1, False), (2, True)):
+        top = np.array([0.75 + steps * 2.0**-53])
+        assert survives(top, 1 - top, met).tolist() == [certified]

@@ -9,7 +9,7 @@ from scipy import stats
 from unswayed.theory import AddDelete, ceiling, certified_size, entrywise
 from unswayed.theory.entrywise import certify_pairs
 from unswayed.theory.exact import exact_worst_case
-from unswayed.theory.splits import Splits, expected_size, last, surely_certified, tails
+from unswayed.theory.splits import Splits, _quantiles, _waves, expected_size, last, surely_certified, tails
 
 NOISES = [
     AddDelete(0.4, 0.5),
@@ -238,3 +238,38 @@ def test_what_fails_early_is_found_without_asking_about_everything():
 
         assert Splits(test, sure, None, cap).largest(2, 3500) == limit
         assert len(asked) < 150
+
+
+def tail_begins(first, second, p, q, mass):
+    """The least t with Pr(Bin(first, p) + Bin(second, q) ≥ t) ≤ mass."""
+    pmf = np.convolve(*(stats.binom.pmf(np.arange(n + 1), n, r) for n, r in ((first, p), (second, q))))
+    return int(np.argmax(np.append(pmf[::-1].cumsum()[::-1], 0.0) <= mass))
+
+
+@pytest.mark.parametrize(
+    ("p_add", "p_delete"), [(0.02, 0.3), (0.3, 0.02), (0.1, 0.1), (0.45, 0.5), (0.05, 0.9)]
+)
+def test_thresholds_are_looked_for_where_tails_begin(p_add, p_delete):
+    """Beside the one of a normal law its neighbours are tried: the true one must be among them, wherever it is."""
+    adds = np.array([400, 250, 30, 0])
+    for mass in (1e-4, 0.003, 0.1, 0.5, 0.9):
+        found = _quantiles(np.array([mass, 0.25]), p_add, p_delete, adds, 400 - adds)
+        true = [tail_begins(400 - a, a, p_delete, p_add, mass) for a in adds.tolist()]
+        assert np.abs(found[0] - true).max() <= 1
+    assert found.shape == (2, 4)
+
+
+def test_tails_are_granted_what_is_stated():
+    """What is cut off, and the rounding of as many terms as there are entries."""
+    first, second = np.array([300, 10]), np.array([200, 7])
+    _, error = tails(first, second, 0.5, 0.25, np.array([[200], [5]]))
+    variance = 300 * 0.25 + 200 * 0.1875
+    wide = min(np.sqrt(500 * 22.5), 15 + np.sqrt(225 + 90 * variance))
+    period = 2 * int(wide + 4) + 1
+    assert error == 4 * np.exp(-45.0) * period + 256 * 564 * 2.0**-53
+    theta, wave, back = _waves(period, 3)
+    assert back.shape == (period + 1, len(theta))
+    assert wave == pytest.approx(np.exp(2j * np.pi * np.arange(1, len(theta) + 1) / period))
+    assert np.all(3 * (1 - np.cos(theta)) < 45)
+    assert len(theta) == period // 2  # so little varies that every wave stands
+    assert len(_waves(period, 300)[0]) == int(np.arccos(1 - 45 / 300) / (2 * np.pi) * period)
