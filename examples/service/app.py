@@ -79,7 +79,7 @@ def opened(folder: Path, kind: str) -> us.Smoothed:
             torch.save(model.state_dict(), weights)
     if saved.exists():
         return us.Smoothed.load(saved, model)
-    service = us.Smoothed(model, noise, data, samples=1_000, alpha=0.001, audit=100)
+    service = us.Smoothed(model, noise, data, samples=1_000, alpha=0.001, classes=NAMES, audit=100)
     service.save(saved)
     return service
 
@@ -123,7 +123,7 @@ def health(request: Request) -> dict[str, Any]:
 @app.post("/label")
 async def label(request: Request, asked: Nodes) -> dict[str, Any]:
     said = await run_in_threadpool(request.app.state.service.predict, asked.nodes)
-    return {"labels": [None if one < 0 else NAMES[one] for one in said.tolist()]}
+    return {"labels": said.answer.tolist()}
 
 
 @app.post("/certify")
@@ -151,7 +151,7 @@ def answer(service: us.Smoothed, nodes: Any) -> dict[str, Any]:
     votes = getattr(certs, "votes", None)
     seed = None if votes is None else votes.provenance["seed"]
     said = {
-        "labels": [None if one < 0 else NAMES[one] for one in certs.label.tolist()],
+        "labels": certs.answer.tolist(),
         "size": certs.size.tolist(),
         "confidence": certs.confidence,
     }

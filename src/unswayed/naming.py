@@ -26,6 +26,11 @@ def plain(names: Iterable[Any]) -> tuple[Name, ...]:
     return tuple(item if isinstance(item, bool | int | float) else str(item) for item in items)
 
 
+def in_words(labels: IntArray, names: tuple[Name, ...]) -> npt.NDArray[Any]:
+    """Labels as they are named, or numbers where nothing is; None for −1."""
+    return np.array([None if i < 0 else names[i] if names else i for i in labels.tolist()], object)
+
+
 def places(labels: npt.ArrayLike, classes: int, names: tuple[Name, ...] = ()) -> IntArray:
     """The class number of each label, −1 where it is missing; whatever is none of the classes is refused.
 

@@ -1,6 +1,7 @@
 """A service answers what poll, certify and prove would, and says no more than its votes prove."""
 
 import copy
+import pickle
 import threading
 
 import numpy as np
@@ -142,6 +143,30 @@ def test_the_audit_is_told_and_a_disagreement_refuses_every_request(model, data,
     monkeypatch.undo()
     assert service.audit(answers=10)["agreed"] == 10
     assert len(service.predict([0])) == 1
+
+
+def test_labels_have_names_and_stay_numbers(model, data, tmp_path):
+    names = np.array(["fine", "odd", "fraud"])
+    given = {"samples": 400, "alpha": 0.01, "classes": names, "audit": 0}
+    made = us.Smoothed(model, FLIP, data, **given), us.Smoothed(ballots(data), None, data, classes=names)
+    made[0].save(tmp_path / "service")
+    for service in (*made, us.Smoothed.load(tmp_path / "service", model)):
+        said, certs = service.predict([0, 5, 9], seed=3), service.certify([0, 5, 9], seed=3)
+        expected = [None if label < 0 else str(names[label]) for label in said.tolist()]
+        assert said.answer.tolist() == expected
+        assert any(expected)
+        assert said.dtype == np.int64
+        assert certs.about.class_names == ("fine", "odd", "fraud")
+        assert said[1:].answer.tolist() == expected[1:]
+        assert pickle.loads(pickle.dumps(said)).answer.tolist() == expected
+        assert type(said == 1) is np.ndarray
+    with pytest.raises(InputError, match="names"):
+        us.Smoothed(ballots(data), None, data, classes=["one", "two"])
+
+
+def test_labels_without_names_are_numbers(service):
+    said = service.predict([0, 5], seed=3)
+    assert said.answer.tolist() == [None if label < 0 else label for label in said.tolist()]
 
 
 def test_ballots_answer_exactly_by_the_same_calls(data, tmp_path):

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from unswayed.certificates.about import About, IntArray, rebuild
 from unswayed.errors import InputError
+from unswayed.naming import in_words
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -59,8 +60,7 @@ class Labelled:
     @property
     def answer(self) -> npt.NDArray[Any]:
         """The label of each target as the classifier names it; None where nothing is promised."""
-        names = self.about.class_names or range(self.about.classes)
-        return np.array([None if label < 0 else names[label] for label in self.label.tolist()], object)
+        return in_words(self.label, self.about.class_names)
 
     @property
     def targets(self) -> IntArray:

@@ -1,11 +1,11 @@
 """Exact: a model made of ballots or votes, proved without noise; the same calls, no confidence needed."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from unswayed.certificates.predicted import Labels
 from unswayed.certificates.protocol import Certified
 from unswayed.proving import prove
 from unswayed.sampling.digest import describe_model
@@ -15,9 +15,9 @@ from unswayed.sampling.threats import Threat
 class Exact:
     """Answers that are proved: the nodes of the graph once for all, those who arrive when they are asked about."""
 
-    def __init__(self, model: Any, everyone: Threat) -> None:
-        self.model, self.everyone = model, everyone
-        self.proofs = prove(model, everyone)
+    def __init__(self, model: Any, everyone: Threat, names: Sequence[Any] = ()) -> None:
+        self.model, self.everyone, self.names = model, everyone, tuple(names)
+        self.proofs = self._proved(everyone)
         self.described = describe_model(model)
         self.audited: dict[str, Any] = {}
 
@@ -26,15 +26,20 @@ class Exact:
         """No engine: nothing is sampled."""
         return {self.everyone.kind: {"engine": "proof", "why": ""}}
 
-    def predict(self, threat: Threat, seed: int | None, samples: int | None) -> npt.NDArray[np.int64]:
+    def predict(self, threat: Threat, seed: int | None, samples: int | None) -> Labels:
         """The model's own labels."""
-        return self.certify(threat, seed, samples, False).label
+        proofs = self.certify(threat, seed, samples, False)
+        return Labels(proofs.label, proofs.about.class_names)
 
     def certify(self, threat: Threat, seed: int | None, samples: int | None, family: bool) -> Certified:
         """Proofs; they hold together anyway."""
         if threat.kind == self.everyone.kind and getattr(threat, "graph", None) is self.graph:
             return self.proofs[threat.targets]
-        return prove(self.model, threat)
+        return self._proved(threat)
+
+    def _proved(self, threat: Threat) -> Certified:
+        proofs = prove(self.model, threat)
+        return proofs.named(classes=self.names) if self.names else proofs
 
     @property
     def graph(self) -> Any:

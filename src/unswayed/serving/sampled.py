@@ -7,10 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from unswayed.certificates import certify
-from unswayed.certificates.predicted import predicted
+from unswayed.certificates.predicted import Labels, predicted
 from unswayed.certificates.protocol import Certified
 from unswayed.errors import InputError, RefusedVotes
 from unswayed.ledger import Ledger
@@ -50,7 +49,7 @@ class Sampled:
         """The engines in use and why none is faster, by threat."""
         return {kind: {"engine": engine.name, "why": engine.why} for kind, engine in self.engines.items()}
 
-    def predict(self, threat: Threat, seed: int | None, samples: int | None) -> npt.NDArray[np.int64]:
+    def predict(self, threat: Threat, seed: int | None, samples: int | None) -> Labels:
         """Labels, or −1 where the votes do not prove one."""
         votes = self.votes(threat, seed, samples)
         return predicted(votes, alpha=self.settings.alpha, rivals=self.settings.rivals)

@@ -30,6 +30,8 @@ class Settings:
 
     def __post_init__(self) -> None:
         whole_samples(self.samples)
+        count, names = named_classes(None, self.classes)
+        object.__setattr__(self, "classes", names or count)
         if self.noise is not None:
             trial = Votes.from_counts([[1, 0]], self.noise, entries=2, ones=1)
             certify(trial, alpha=self.alpha, bounds=self.bounds, rivals=self.rivals)  # refuses what is wrong
@@ -49,9 +51,13 @@ class Settings:
             batch_size=self.batch_size,
         )
 
+    def names(self, model: Any) -> list[Any]:
+        """What the labels are called; empty where nobody says."""
+        return named_classes(model, self.classes)[1]
+
     def words(self, model: Any) -> dict[str, Any]:
-        """What the labels are called, as votes keep it; empty where nobody says."""
-        names = named_classes(model, self.classes)[1]
+        """The same as votes keep it."""
+        names = self.names(model)
         return {"words": {"classes": names}} if names else {}
 
     def to_dict(self) -> dict[str, Any]:

@@ -4,10 +4,9 @@ import copy
 import os
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 from torch import nn
 
+from unswayed.certificates.predicted import Labels
 from unswayed.certificates.protocol import Certified
 from unswayed.errors import InputError
 from unswayed.polling import AUDIT
@@ -18,8 +17,6 @@ from unswayed.serving.sampled import Sampled
 from unswayed.serving.settings import Settings
 from unswayed.serving.still import Still
 from unswayed.theory.noise import Noise
-
-IntArray = npt.NDArray[np.int64]
 
 
 class Smoothed:
@@ -64,7 +61,9 @@ class Smoothed:
         self.settings, self.graph = settings, graph
         everyone = Row(graph, range(graph.num_nodes))
         self._asked: Sampled | Exact = (
-            Exact(model, everyone) if settings.noise is None else Sampled(model, everyone, settings)
+            Exact(model, everyone, settings.names(model))
+            if settings.noise is None
+            else Sampled(model, everyone, settings)
         )
 
     @property
@@ -76,10 +75,10 @@ class Smoothed:
             "settings": self.settings.to_dict(),
         }
 
-    def predict(self, nodes: Any, *, seed: int | None = None, samples: int | None = None) -> IntArray:
+    def predict(self, nodes: Any, *, seed: int | None = None, samples: int | None = None) -> Labels:
         """int64[nodes]: the smoothed classifier's labels, −1 where it abstains; each that is given is wrong with probability ≤ α.
 
-        Noise is fresh and secret unless `seed` is given, which reproduces an answer.
+        `.answer` are the same by name, None where it abstains. Noise is fresh and secret unless `seed` is given, which reproduces an answer.
         """
         return self._asked.predict(self._threat(nodes), seed, samples)
 
