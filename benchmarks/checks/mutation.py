@@ -30,7 +30,6 @@ import tempfile
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -171,13 +170,11 @@ def digest(files: list[Path]) -> str:
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()[:16]
 
 
-def state(root: Path, only: Sequence[str] = ()) -> dict[str, str]:
-    """Names the code and the tests: verdicts on others do not count. Of some modules alone, theirs are all that matters."""
-    if only:
-        code = [path for path in modules(root) if path.stem in only]
-        asked = {part for path in code for phase in phases(root, str(path), True) for part in phase}
-        tests = sorted(root / part for part in asked if part.startswith("tests/"))
-        return {"code": digest(code), "tests": digest(tests)}
+def state(root: Path, module: str, alone: bool) -> dict[str, str]:
+    """Names the code and the tests: verdicts on others do not count. `alone`: the module's own code and tests are all there is."""
+    if alone:
+        paths = [root / part for phase in phases(root, module, True) for part in phase]
+        return {"code": digest([root / module]), "tests": digest([p for p in paths if p != root / module])}
     code = [*modules(root), root / "src/unswayed/certificates/smoothed.py"]
     tests = [*sorted((root / "tests/theory").glob("*.py")), *(root / path for path in TESTS[1:3])]
     return {"code": digest(code), "tests": digest(tests)}
@@ -266,11 +263,12 @@ def page(found: dict, commit: str) -> str:
     return "\n".join(lines)
 
 
-def remembered(journal: Path | None, now: dict[str, str], added: bool) -> dict[str, str]:
+def remembered(journal: Path | None, states: dict[str, dict[str, str]], added: bool) -> dict[str, str]:
     """Verdicts on this code by these tests; where tests have only been added since, those of fewer tests but for survivors."""
     ends = {}
     for line in journal.read_text().splitlines() if journal and journal.exists() else []:
         each = json.loads(line)
+        now = states.get(each["module"], {"code": "", "tests": ""})
         same = each["tests"] == now["tests"] or (added and each["end"] != "survived")
         if each["code"] == now["code"] and same:
             ends[each["key"]] = each["end"]
@@ -300,22 +298,23 @@ def main() -> None:
     given = arguments()
     with tempfile.TemporaryDirectory() as folder:
         root = copy_to(Path(folder))
-        now = state(root, given.only)
         mutants, population, passed = sample(root, given.seed, given.mutants, given.only)
-        ends = remembered(given.journal, now, given.added)
+        states = {m.module: state(root, m.module, bool(given.only)) for m in mutants}
+        ends = remembered(given.journal, states, given.added)
         todo = [mutant for mutant in mutants if mutant.key not in ends]
         print(f"{population} mutants, {len(mutants)} in the sample, {len(todo)} to test", flush=True)
         for mutant, end, seconds in test_all(root, todo, given.workers, bool(given.only)):
             ends[mutant.key] = end
             if given.journal:
                 with given.journal.open("a") as file:
-                    about = now | {"end": end, "seconds": round(seconds, 1)}
+                    about = states[mutant.module] | {"end": end, "seconds": round(seconds, 1)}
                     file.write(json.dumps(asdict(mutant) | about) + "\n")
             if end != "killed":
                 was, after = change(root, mutant)
                 place = f"{mutant.module}:{mutant.line} {mutant.operator}"
                 print(f"{end}: {place}\n  - {was}\n  + {after}", flush=True)
-        about = {"seed": given.seed, "population": population, "passed_over": passed} | now
+        about = {"seed": given.seed, "population": population, "passed_over": passed}
+        about |= {"states": states} if given.only else next(iter(states.values()))
         found = about | summary(root, mutants, ends)
     print(json.dumps({key: found[key] for key in list(found)[:-1]}, indent=1))
     if given.out:

@@ -21,7 +21,7 @@ from unswayed.theory.law import Bools, Floats, Ints
 UNIT = 2.0**-53
 NEGLIGIBLE = 45.0  # e^−45: what is cut off
 AROUND = (-1, 0, 1)  # thresholds tried, beside the one of a normal law
-BLOCKS, CHUNK = 256, 2**12  # blocks of splits tried first, and splits looked at together
+BLOCKS, CHUNK = 64, 2**12  # blocks of splits tried first, and splits looked at together
 
 
 def tails(first: Ints, second: Ints, p: float, q: float, t: Ints) -> tuple[Floats, float]:
@@ -149,7 +149,7 @@ class Splits:
         def holds(k: int) -> bool:
             return self.holds(k, k * deletes // of)
 
-        return high if high - low < 2 or holds(high - 1) else 1 + last(holds, low, high - 2, high - 2)
+        return high if high - low < 2 or holds(high - 1) else 1 + last(holds, low, high - 2, high - 2, 1)
 
     def _below_the_weakest(self, low: int, high: int) -> int:
         """The same by a few shares, then ever nearer to the weakest of them: what fails early need not be proved to hold."""
@@ -158,9 +158,11 @@ class Splits:
         near = [
             4**i for i in range((final - first).bit_length() // 2 + 1)
         ]  # what is weak is often near an end
-        weakest = None
-        for deletes in (*(first + i for i in near), *(final - i for i in near)):
-            if first < deletes < final and (found := self._below(low, high, deletes, of)) < high:
+        tried = np.array([*(first + i for i in near), *(final - i for i in near)])
+        tried = tried[(first < tried) & (tried < final)]
+        unsure, weakest = tried[~self.sure(of - tried, tried)] if tried.size else tried, None
+        for deletes in unsure.tolist():
+            if (found := self._below(low, high, deletes, of)) < high:
                 high, weakest = found, deletes
         step = 1 if weakest is None else min(weakest - first, final - weakest)
         while weakest is not None and step > 1:
@@ -191,14 +193,16 @@ class Splits:
         return next((r for r in asked if not self.test(k - r, r)), None)
 
 
-def last(holds: Callable[[int], bool], low: int, high: int, start: int) -> int:
-    """The largest k from `low` to `high` that holds, if `low` does and whatever is below one that holds; found from `start`.
+def last(holds: Callable[[int], bool], low: int, high: int, start: int, step: int | None = None) -> int:
+    """The largest k from `low` to `high` that holds, if `low` does and whatever is below one that holds.
+
+    Found from `start` by ever longer steps; the first is a 32nd of the way, or `step`.
 
     >>> last(lambda k: k <= 700, 2, 1000, 690)
     700
     """
     k = min(max(start, low + 1), high)
-    step = max(1, k // 32)
+    step = step or max(1, k // 32)
     if k > low and holds(k):
         while k < high and holds(min(k + step, high)):
             k, step = min(k + step, high), 3 * step
