@@ -304,3 +304,23 @@ def test_masks_matter_only_to_modules_that_can_read_them(tmp_path):
     us.poll(Net(), us.Row(data(False), 0), us.Flip(0.7), samples=5, store=tmp_path / "edges")
     with pytest.raises(StoreError, match="constants"):
         us.poll(OnData(), us.Row(data(False), 0), us.Flip(0.7), samples=5, store=tmp_path / "data")
+
+
+def test_a_model_is_hashed_in_several_threads_at_once():
+    net, found = Net(), []
+    was = sys.getswitchinterval()
+
+    def hash_often():
+        for _ in range(12):
+            found.append(digest(net))
+
+    threads = [threading.Thread(target=hash_often) for _ in range(4)]
+    sys.setswitchinterval(1e-5)  # threads take turns often enough to meet
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(was)
+    assert found == [digest(net)] * 48

@@ -2,11 +2,14 @@
 
 import inspect
 import sys
+import threading
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 LIBRARIES = frozenset({"torch", "torch_geometric", *sys.stdlib_module_names} - {"__main__"})
 LENIENT = "if possible, "  # what a library keeps to itself, and descriptors of a class whose source is hashed anyway
+
+READING = threading.Lock()  # finding a class in its file fails in two threads at once, up to Python 3.12
 
 Parts = list[tuple[str, Any]]
 
@@ -47,7 +50,8 @@ def _is_installed(kind: type) -> bool:
 
 def _source(thing: Any) -> str | None:
     try:
-        return inspect.getsource(thing)
+        with READING:
+            return inspect.getsource(thing)
     except (OSError, TypeError):
         return None
 
