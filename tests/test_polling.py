@@ -22,6 +22,7 @@ from unswayed import ledger, polling, watching
 from unswayed.errors import InputError, StoreError, UnsoundModel
 from unswayed.polling import missing
 from unswayed.runners import Block, SerialRunner, serial
+from unswayed.sampling.question import Question
 from unswayed.votes import Votes
 
 CHECKOUT = Path(__file__).parent.parent
@@ -281,6 +282,10 @@ def test_what_takes_long_is_said_with_engine_speed_and_time_left(data, capsys, m
         r"polling: the generic engine, 1 thread, [\d.,]+ answers a second, about \d+ s left\.", line
     )
     assert "No faster engine: engine='generic' was asked for." in line
+    assert line.count("alpha") == 1
+    assert "Even unanimous votes of 60 samples prove nothing at alpha = 0.001." not in line
+    reach = int(us.certify(Votes.from_counts([[60, 0, 0]], FLIP, entries=14)).size[0])
+    assert f"At alpha = 0.001 they can prove at most K = {reach}." in line
     assert "120" in said.err  # the bar tells of answers
 
 
@@ -295,6 +300,21 @@ def test_progress_true_means_yes_and_false_means_no(data, monkeypatch, slowly, p
     monkeypatch.setattr(sys, "stderr", screen)
     us.poll(slowly(0.001), us.Row(data, [0]), FLIP, samples=20, audit=0, progress=progress)
     assert ("answers a second" in screen.getvalue()) == shown
+
+
+def test_the_ceiling_is_that_of_unanimous_votes(data, model):
+    for samples in (5, 10, 100, 1000):
+        for noise in (FLIP, us.AddDelete(0.001, 0.4), us.Keep(3, 9)):
+            question = Question(None, us.Row(data, [0, 4]), noise, classes=3)
+            votes = Votes.from_counts(
+                [[samples, 0, 0]] * 2, noise, question.threat.entries, ones=question.threat.ones
+            )
+            most = int(us.certify(votes).size.max())
+            said = polling.reach(question, samples, "strict", None)
+            assert ("prove nothing" in said) if most < 0 else f"K = {most}." in said
+            assert "K = -1" not in said
+    hidden = Question(model, us.Intercept(data, [0]), us.Mask(0.5, 0.5), classes=3)
+    assert polling.reach(hidden, 100, "strict", None) == ""
 
 
 def test_a_short_run_says_nothing(ask, capsys):

@@ -64,7 +64,7 @@ class Ledger:
             for block, counted in runner.run(self.question, blocks):
                 self.add(block, counted)
                 if not tells:
-                    watch.hear(counted.notes)
+                    watch.hear({**counted.notes, "classes": counted.counts.shape[1]})
                     watch((block.stop - block.start) * len(counted.counts))
                 if (now := time.monotonic()) >= due:
                     self.save()

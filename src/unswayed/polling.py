@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unswayed.errors import InputError, RefusedVotes
+from unswayed.errors import InputError, RefusedVotes, Unsupported
 from unswayed.ledger import BLOCK, AdaptiveLedger, Ledger
 from unswayed.runners import Block, Runner, SerialRunner
 from unswayed.sampling.beforehand import check_columns, check_instance, named_classes
@@ -21,6 +21,7 @@ from unswayed.sampling.threats import Threat
 from unswayed.sampling.until import Rule, gaps, looks
 from unswayed.spelling import spelled
 from unswayed.store import Store
+from unswayed.theory.bounds import ceiling
 from unswayed.theory.noise import Noise
 from unswayed.votes import Votes
 from unswayed.watching import watching
@@ -28,6 +29,7 @@ from unswayed.watching import watching
 IntArray = npt.NDArray[np.int64]
 
 MAX_SAMPLES = 10**9  # more would fill the memory with the list of blocks alone
+ALPHA = 0.001  # the level that `certify` takes unless it is told another
 AUDIT = 300  # answers of a poll that are asked again: they miss a fault in 2% of all once in 400 polls
 
 
@@ -105,10 +107,25 @@ def counted(ledger: Ledger, runner: Runner, samples: int, progress: bool | None)
     """The ledger's votes of sample numbers 0 .. samples - 1, once what is missing was counted and some of it asked again."""
     todo = missing(ledger.votes, samples)
     answers = sum(block.stop - block.start for block in todo) * len(ledger.question.threat)
-    with watching(progress, answers) as watch:
+    with watching(progress, answers, reach=partial(reach, ledger.question, samples, "strict")) as watch:
         ledger.fill(runner, todo, watch)
     ledger.audit(partial(watching, progress, title="asking again"))
     return ledger.first(samples)
+
+
+def reach(question: Question, samples: int, bounds: str, engine: Any) -> str:
+    """How far certificates of so many samples can reach at the usual level, in a sentence; nothing where that is not known."""
+    threat, classes = question.threat, question.classes or getattr(engine, "classes", None)
+    if classes is None or question.purpose != "certify":
+        return ""
+    try:
+        noise = threat.takes(question.noise)
+        most = ceiling(noise, samples, ALPHA, classes, bounds, cap=threat.entries, ones=threat.ones)
+    except Unsupported:  # sizes under this noise are computed elsewhere
+        return ""
+    if most < 0:
+        return f" Even unanimous votes of {samples:,} samples prove nothing at alpha = {ALPHA:g}."
+    return f" At alpha = {ALPHA:g} they can prove at most K = {most}."
 
 
 def _after_refusal(store: Store, question: Question) -> Question:
@@ -130,7 +147,8 @@ def _poll_until(
     if not isinstance(rule, Rule):
         raise InputError(f"until must be UntilSize(size=…) or Budget(seconds=…), not {rule!r}.")
     rule, everyone = rule.begin(), np.arange(len(ledger.question.threat))
-    with watching(progress, samples * len(everyone)) as watch:
+    told = partial(reach, ledger.question, samples, "anytime")
+    with watching(progress, samples * len(everyone), reach=told) as watch:
         for start, stop in looks(samples):
             wanted = everyone
             if ledger.votes is not None:

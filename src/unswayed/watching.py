@@ -2,10 +2,14 @@
 
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from types import SimpleNamespace
 from typing import Any
+
+Reach = Callable[[Any], str]
+_ceiling_said: ContextVar[bool] = ContextVar("ceiling said", default=False)
 
 LONG = 2.0  # seconds from which on a run is worth words
 FIRST = 0.5  # seconds after which its length can be told
@@ -14,8 +18,8 @@ FIRST = 0.5  # seconds after which its length can be told
 class Watch:
     """Told of the engine and of answers as they come; says in one line what will take long, and shows how far it has come."""
 
-    def __init__(self, title: str, answers: int, wanted: bool) -> None:
-        self.title, self.answers, self.wanted = title, answers, wanted
+    def __init__(self, title: str, answers: int, wanted: bool, reach: Reach | None = None) -> None:
+        self.title, self.answers, self.wanted, self.reach = title, answers, wanted, reach
         self.engine: Any = None
         self.bar: Any = None
         self.done, self.begin = 0, time.monotonic()
@@ -28,7 +32,7 @@ class Watch:
         """What the first answers from elsewhere tell of the engine; the clock starts when it began to answer."""
         if self.engine is None and "engine" in notes:
             told = {"name": notes["engine"], "why": notes.get("why", ""), "threads": notes.get("threads", "")}
-            self.meet(SimpleNamespace(**told))
+            self.meet(SimpleNamespace(**told, classes=notes.get("classes")))
             self.begin -= notes.get("spent", {}).get("seconds", 0.0)
 
     def __call__(self, answers: int) -> None:
@@ -53,7 +57,8 @@ class Watch:
         why = f" No faster engine: {self.engine.why}." if self.engine.why else ""
         number = self.engine.threads
         who = f"the {self.engine.name} engine, {number} thread{'s' * (number != '1')}"
-        return f"{self.title}: {who}, {', '.join(told)}.{why}"
+        reach = "" if self.reach is None or _ceiling_said.get() else self.reach(self.engine)
+        return f"{self.title}: {who}, {', '.join(told)}.{reach}{why}"
 
     def _say(self, sentence: str) -> None:
         print(sentence, file=sys.stderr, flush=True)
@@ -91,14 +96,29 @@ def duration(seconds: float) -> str:
 
 
 @contextmanager
-def watching(progress: bool | None, answers: int, title: str = "polling") -> Iterator[Watch]:
-    """A watch over so many answers: on standard error in a terminal or a notebook, anywhere if `progress` is true."""
+def watching(
+    progress: bool | None, answers: int, title: str = "polling", reach: Reach | None = None
+) -> Iterator[Watch]:
+    """A watch over so many answers: on standard error in a terminal or a notebook, anywhere if `progress` is true.
+
+    `reach` says, once the engine is known, how far certificates of these answers can reach.
+    """
     shown = progress if progress is not None else sys.stderr.isatty() or _in_notebook()
-    watch = Watch(title, answers, bool(shown and answers))
+    watch = Watch(title, answers, bool(shown and answers), reach)
     try:
         yield watch
     finally:
         watch.close()
+
+
+@contextmanager
+def ceiling_said() -> Iterator[None]:
+    """While it lasts, how far certificates can reach is not said: whoever asks has said it, at a level of their own."""
+    before = _ceiling_said.set(True)
+    try:
+        yield
+    finally:
+        _ceiling_said.reset(before)
 
 
 def _in_notebook() -> bool:

@@ -24,6 +24,7 @@ from unswayed.store import SETTINGS
 from unswayed.theory.bounds import check_level
 from unswayed.theory.noise import Noise
 from unswayed.votes import Votes
+from unswayed.watching import ceiling_said
 
 
 @dataclass(frozen=True)
@@ -256,7 +257,10 @@ def run_plan(plan: Plan, threat: Threat, model: Any, record: Record | None) -> V
 def _ask(plan: Plan, *question: Any, **settings: Any) -> Votes:
     """Poll; an error that the user's own model file raised is theirs to mend, and says so."""
     try:
-        with redirect_stdout(sys.stderr):  # models print and Ray announces deaths; stdout is for the result
+        with (
+            ceiling_said(),
+            redirect_stdout(sys.stderr),
+        ):  # models print and Ray announces deaths; stdout is for the result
             return poll(*question, **settings)
     except UnswayedError:
         raise
