@@ -1,10 +1,12 @@
 import argparse
 import copy
 import functools
+import gc
 import os
 import subprocess
 import sys
 import threading
+import time
 from collections import OrderedDict, defaultdict, namedtuple
 from dataclasses import dataclass, field
 from enum import Enum
@@ -308,19 +310,24 @@ def test_masks_matter_only_to_modules_that_can_read_them(tmp_path):
 
 def test_a_model_is_hashed_in_several_threads_at_once():
     net, found = Net(), []
-    was = sys.getswitchinterval()
+
+    def give_way(phase, info):
+        time.sleep(0)
 
     def hash_often():
-        for _ in range(12):
+        for _ in range(4):
             found.append(digest(net))
 
-    threads = [threading.Thread(target=hash_often) for _ in range(4)]
-    sys.setswitchinterval(1e-5)  # threads take turns often enough to meet
+    threads = [threading.Thread(target=hash_often) for _ in range(3)]
+    was = gc.get_threshold()
+    gc.callbacks.append(give_way)  # threads take turns in the middle of what Python does in one go else
+    gc.set_threshold(200, 100, 100)
     try:
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
     finally:
-        sys.setswitchinterval(was)
-    assert found == [digest(net)] * 48
+        gc.set_threshold(*was)
+        gc.callbacks.remove(give_way)
+    assert found == [digest(net)] * 12
