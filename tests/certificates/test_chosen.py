@@ -75,6 +75,8 @@ def test_refusals() -> None:
     one, two = (certify(votes([[990, 10]], noise)) for noise in LEVELS[:2])
     with pytest.raises(InputError, match="no certificates"):
         best_of([])
+    with pytest.raises(InputError, match="rivals"):
+        best_of([one, certify(two.votes, rivals="labels")])
     with pytest.raises(InputError, match="same targets"):
         best_of([one, certify(votes([[990, 10], [1, 999]], LEVELS[1]))])
     with pytest.raises(InputError, match="same targets"):
