@@ -134,3 +134,30 @@ def test_a_node_named_twice_is_refused():
     net = us.BallotNetwork(3, 2, hidden=4, voters="features").freeze(data)
     with pytest.raises(Unsupported, match="twice"):
         us.prove(net, us.Row(data, [0, 0, 1])).shared(3)
+
+
+def test_fake_nodes_are_called_what_they_are():
+    """Where a size counts nodes, no sentence speaks of entries."""
+    threat = us.Inject(Data(x=torch.eye(5), edge_index=torch.tensor([[0, 1], [1, 0]])), [0, 1, 2]).describe()
+    votes = us.Votes.from_counts(
+        [[3000, 0], [2100, 900], [1510, 1490]],
+        us.Hide(0.5, 0.2),
+        5,
+        ones=[0, 0, 0],
+        provenance={"threat": threat},
+    )
+    found = us.certify(votes, alpha=0.01, family=True)
+    assert found.size.tolist() == [0, 0, -1]
+    assert "somebody who adds one fake node might already move it" in found.statement(1)
+    far = us.certify(
+        us.Votes.from_counts([[3000, 0]], us.Hide(0.9, 0.2), 5, ones=[0], provenance={"threat": threat}),
+        alpha=0.01,
+        family=True,
+    )
+    assert far.size.tolist() == [5]
+    told = far.statement(0)
+    assert "nobody who adds up to 5 fake nodes" in told
+    assert "entries" not in told
+    assert far.shared_in_words(3).startswith(
+        "One attacker with 3 nodes in total can flip at most 0 of the 1 nodes"
+    )

@@ -130,12 +130,17 @@ class About:
         """How many entries are 0; None where unknown."""
         return None if self.ones is None else self.entries - self.ones
 
+    @property
+    def counts_nodes(self) -> bool:
+        """Whether a size counts nodes (fake ones, or ones that lie) instead of entries of the structure vector."""
+        return self.threat.get("counts") == "nodes"
+
     def limit(self, change: str) -> IntArray | None:
         """How many additions (or deletions) there can be at most; None for changes of any kind, and where unknown.
 
         Where nodes are counted there is no such limit: fake ones can be more than are spoken of, and no edge's deletion is covered.
         """
-        if self.threat.get("counts") == "nodes":
+        if self.counts_nodes:
             return None
         return {"adds": self.zeros, "deletes": self.ones}.get(change)
 

@@ -156,8 +156,9 @@ class Polled(Certified):
 
     def terms(self) -> str:
         """It is about the smoothed classifier, and rests on the answers that were counted."""
+        entries = "" if self.about.counts_nodes else " and these attackable entries"
         return (
-            "The promise is about the smoothed classifier with these weights and these attackable entries; "
+            f"The promise is about the smoothed classifier with these weights{entries}; "
             f"everything else is taken as fixed. {audit_in_words(self.votes.notes)}"
         )
 

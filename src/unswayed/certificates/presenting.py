@@ -45,6 +45,11 @@ def statement(certs: "Certified", position: int) -> str:
 def _promise(certs: "Certified", position: int) -> str:
     size, entries = int(certs.size[position]), int(certs.about.entries[position])
     label = certs.about.label_name(int(certs.label[position]))
+    if certs.about.counts_nodes:
+        attack = certs.about.words.attack(max(size, 1))
+        if size == 0:
+            return f"the label is {label}, but somebody who {attack} might already move it"
+        return f"nobody who {attack} {certs.outcome(label)}"
     if size == 0:
         return f"the label is {label}, but a single changed entry might already move it"
     of = f"{entries:,} attackable entries"

@@ -68,5 +68,6 @@ def in_words(certs: "Certified", budget: int, change: str = "any", fields: Any =
         return f"How many {certs.unit}s one attacker with {budget:,} changes in total can flip cannot be said: {reason}"
     sure, silent = int((~certs.abstained).sum()), int(certs.abstained.sum())
     kind = {"any": "changes", "adds": "additions", "deletes": "deletions"}[change]
+    kind = "nodes" if certs.about.counts_nodes else kind
     rest = f" About the {silent:,} that abstained nothing is promised." if silent else ""
     return f"One attacker with {budget:,} {kind} in total can flip at most {most:,} of the {sure:,} {certs.unit}s with a guarantee.{rest}"
