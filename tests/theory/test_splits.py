@@ -279,3 +279,23 @@ def test_tails_are_granted_what_is_stated():
     assert np.all(3 * (1 - np.cos(theta)) < 45)
     assert len(theta) == period // 2  # so little varies that every wave stands
     assert len(_waves(period, 300)[0]) == int(np.arccos(1 - 45 / 300) / (2 * np.pi) * period)
+
+
+@pytest.mark.parametrize(("weak", "questions"), [(1200, 99), (900, 101), (2800, 120), (3100, 121)])
+def test_the_weakest_share_is_approached_from_either_side(weak, questions):
+    cap, asked = 4000, []
+
+    def most(total, deletes):
+        """What a share withstands: the less, the nearer it is to the weak one."""
+        return np.minimum(3000 + np.abs(deletes * cap / np.maximum(total, 1) - weak) / 2, 3995)
+
+    def test(adds, deletes):
+        asked.append((adds, deletes))
+        return bool(adds + deletes <= most(adds + deletes, deletes))
+
+    def sure(adds, deletes):
+        return (adds + deletes) <= most(adds + deletes, deletes)
+
+    right = max(k for k in range(2990, 3050) if np.all(k <= most(k, np.arange(k + 1))))
+    assert Splits(test, sure, None, cap).largest(2, 3500) == right
+    assert len(asked) == questions

@@ -62,12 +62,12 @@ def reach_of_votes(about: "About") -> str:
 
 def in_words(certs: "Certified", budget: int, change: str = "any", fields: Any = None) -> str:
     """What one attacker with a total budget can do, in a sentence or two; or why that cannot be said."""
+    kind = {"any": "changes", "adds": "additions", "deletes": "deletions"}[change]
+    means = f"{budget:,} {'nodes' if certs.about.counts_nodes else kind} in total"
     try:
         most = flipped(certs, budget, change, fields)
     except Unsupported as reason:
-        return f"How many {certs.unit}s one attacker with {budget:,} changes in total can flip cannot be said: {reason}"
+        return f"How many {certs.unit}s one attacker with {means} can flip cannot be said: {reason}"
     sure, silent = int((~certs.abstained).sum()), int(certs.abstained.sum())
-    kind = {"any": "changes", "adds": "additions", "deletes": "deletions"}[change]
-    kind = "nodes" if certs.about.counts_nodes else kind
     rest = f" About the {silent:,} that abstained nothing is promised." if silent else ""
-    return f"One attacker with {budget:,} {kind} in total can flip at most {most:,} of the {sure:,} {certs.unit}s with a guarantee.{rest}"
+    return f"One attacker with {means} can flip at most {most:,} of the {sure:,} {certs.unit}s with a guarantee.{rest}"

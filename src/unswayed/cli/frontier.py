@@ -255,5 +255,6 @@ def _print(
 def _advice(best: "Point", share: float, goal: str, floor: float | None) -> str:
     text = f"For {goal}, {best} proves {share:.0%} of the validation targets right"
     if floor is not None and share <= floor:
-        return f"{text}, which a structure-free model ({floor:.0%}) beats without any proof. To certify test targets with it:"
+        word = "beats" if share < floor else "reaches"
+        return f"{text}, which a structure-free model ({floor:.0%}) {word} without any proof. To certify test targets with it:"
     return f"{text}. Certify test targets, with fresh noise, by:"
