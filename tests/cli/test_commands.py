@@ -516,6 +516,79 @@ def test_a_factory_is_trained_under_noise_and_kept(call, call_json, own, here):
     assert why in (here / "r.html").read_text()
 
 
+ATTRIBUTES = """
+import torch
+from torch_geometric.nn import GraphConv
+
+class Weighted(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.conv = GraphConv(3, 2)
+    def forward(self, x, edge_index, edge_weight=None):
+        return self.conv(x, edge_index, edge_weight)
+
+def likeness(i, j, x):
+    return 1 / (1 + (x[i] - x[j]).abs().sum(dim=1))
+
+def even(i, j):
+    return ((i + j) % 2).float()
+"""
+
+
+@pytest.mark.parametrize(("threat", "links"), [("row", "in"), ("all-pairs", "all")])
+def test_directed_edges_are_certified_as_such(call_json, own, here, threat, links):
+    found = call_json("certify", *own, "--directed", "--threat", threat, "--store", "run")
+    dataset, _ = us.datasets.read_csv("E.csv", "X.csv", "Y.csv", directed=True)
+    assert not dataset.graph.is_undirected()
+    threat = us.Directed(dataset.graph, [8, 9, 10, 11], links)
+    votes = us.load("run")
+    assert votes.provenance["threat"]["arcs"] == threat.describe()["arcs"]
+    assert votes.provenance["threat"]["links"] == links
+    assert [row["size"] for row in found["targets"]] == us.certify(votes).size.tolist()
+    assert "--directed" in found["command"]
+
+
+@pytest.mark.parametrize("function", ["likeness", "even"])
+def test_edges_have_the_attributes_that_a_function_gives_them(call_json, own, here, function):
+    (here / "weights.py").write_text(ATTRIBUTES)
+    words = [word.replace("mine.py:build", "weights.py:Weighted") for word in own]
+    found = call_json("certify", *words, "--edge-attr", f"weights.py:{function}", "--store", "run")
+    namespace = {}
+    exec(ATTRIBUTES, namespace)
+    dataset, _ = us.datasets.read_csv("E.csv", "X.csv", "Y.csv")
+    x, given = dataset.graph.x, namespace[function]
+    attributes = given if function == "even" else lambda i, j: given(i, j, x)
+    threat = us.Row(dataset.graph, [8, 9, 10, 11], edge_attr=attributes)
+    votes = us.poll(namespace["Weighted"](), threat, us.load("run").noise, samples=us.load("run").samples[0])
+    assert votes.counts.tolist() == us.load("run").counts.tolist()
+    assert f"--edge-attr weights.py:{function}" in found["command"]
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        (["--directed", "--threat", "inject", "--hide", "0.9/0.5"], "knows neither --directed"),
+        (["--directed", "--recipe", "noise"], "noise of undirected edges"),
+        (["--edge-attr", "mine.py:build", "--recipe", "noise"], "trains without edge attributes"),
+        (["--edge-attr", "none.py:f"], "There is no file none.py; --edge-attr takes file.py:function."),
+        (["--edge-attr", "mine.py:none"], "mine.py has no function 'none'"),
+    ],
+)
+def test_what_directions_and_attributes_do_not_go_with_is_said(call, own, more, sentence):
+    words = plain(own) if "--hide" in more else own
+    code, _, err = call("certify", *words, *more)
+    assert code == 2
+    assert sentence in " ".join(err.split())
+
+
+def test_directions_and_attributes_are_for_ones_own(call):
+    code, _, err = call("certify", "--dataset", "karate", "--directed")
+    assert (code, "for your own --edges" in err) == (2, True)
+    code, _, err = call("certify", "--dataset", "karate", "--edge-attr", "a.py:f")
+    assert (code, "for a model of your own" in err) == (2, True)
+
+
 def test_fake_nodes_are_certified_against_from_the_command_line(call_json, own, here):
     asked = ("certify", *plain(own), "--threat", "inject", "--hide", "0.9/0.25")
     few = call_json(*asked, "--links", "1", "--store", "run")

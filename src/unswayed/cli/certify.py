@@ -46,7 +46,7 @@ ASKED: dict[str, Any] = {
     "beta": None, "p_add": None, "p_delete": None, "keep": None, "hide": None, "links": None, "rivals": "all", "samples": 10_000, "alpha": 0.001, "bounds": "strict",
     "family": False, "seed": 0, "device": "cpu", "engine": "auto", "runner": "serial", "address": None,
     "batch_size": None, "floor": True, "until_size": None, "budget": None, "top": None, "audit": 300, "threshold": None,
-    "positive": None,
+    "positive": None, "directed": False, "edge_attr": None,
 }  # fmt: skip
 WITHOUT_EFFECT = ("floor", "positive", "device", "engine", "runner", "address", "batch_size")
 
@@ -64,6 +64,8 @@ def certify(
     labels: opt.Labels = None,
     nodes: opt.Nodes = "test",
     threat: opt.Threat = None,
+    directed: opt.Directed = False,
+    edge_attr: opt.EdgeAttr = None,
     model: opt.Model = None,
     weights: opt.Weights = None,
     threshold: opt.Threshold = None,
@@ -132,12 +134,16 @@ def make_plan(words: dict[str, Any], store: Path | None, purpose: str = "certify
     """Check every word and read the data; nothing slow has happened yet when this refuses."""
     from unswayed.cli.inputs import read_dataset, read_device, read_noise, read_positive, read_targets
     from unswayed.cli.plan import Plan
+    from unswayed.cli.threat import check_directed, read_edge_attr
 
+    check_directed(words["directed"], words["edges"], str(words["recipe"]))
     noise = read_noise(words["beta"], words["p_add"], words["p_delete"], words["keep"], words["hide"])
     device = read_device(words["device"])
     data, parts = read_dataset(
-        words["dataset"], words["edges"], words["features"], words["labels"], words["seed"]
-    )
+        words["dataset"], words["edges"], words["features"], words["labels"], words["seed"],
+        directed=words["directed"],
+    )  # fmt: skip
+    model, recipe = words["model"] or ("gcn-mean" if data.task == "node" else "gin"), str(words["recipe"])
     chosen = read_targets(data, parts, words["nodes"])
     return Plan(
         dataset=data,
@@ -145,9 +151,11 @@ def make_plan(words: dict[str, Any], store: Path | None, purpose: str = "certify
         targets=chosen,
         threat=None if words["threat"] is None else str(words["threat"]),
         noise=noise,
-        model=words["model"] or ("gcn-mean" if data.task == "node" else "gin"),
+        directed=words["directed"],
+        edge_attr=read_edge_attr(words["edge_attr"], data, model, recipe),
+        model=model,
         weights=words["weights"],
-        recipe=str(words["recipe"]),
+        recipe=recipe,
         protocol=str(words["protocol"]),
         samples=words["samples"],
         alpha=words["alpha"],

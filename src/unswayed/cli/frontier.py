@@ -147,7 +147,7 @@ def _sweep(
     from dataclasses import replace
 
     from unswayed.certificates.presenting import plural
-    from unswayed.cli.inputs import Targets, read_threat
+    from unswayed.cli.inputs import Targets
     from unswayed.cli.making import make_floor, make_model
     from unswayed.cli.plan import run_plan
     from unswayed.report.frontier import Point
@@ -155,7 +155,7 @@ def _sweep(
     plan = make_plan({**words, **_noise_words(noises[0])}, None, purpose="select")
     chosen = plan.targets
     plan = replace(plan, targets=Targets(chosen.ids[:count], chosen.names[:count], chosen.truth[:count]))
-    threat = read_threat(plan.dataset, plan.targets, plan.threat, plan.links)
+    threat = plan.entries()
     found = make_floor(plan) if with_floor else None
     ahead = _look_ahead(plan, None if found is None else found[0])
     once = plan.recipe == "clean" or not plan.trains

@@ -17,14 +17,19 @@ from unswayed.datasets.catalog import entry
 from unswayed.datasets.sources import find
 from unswayed.errors import InputError, WorldError
 from unswayed.sampling.beforehand import check_device
-from unswayed.sampling.threats import AllPairs, Inject, Row, Threat
 from unswayed.theory.hide import Hide
 from unswayed.theory.keep import Keep
 from unswayed.theory.noise import AddDelete, Flip, Noise
 
 
 def read_dataset(
-    name: str | None, edges: Path | None, features: Path | None, labels: Path | None, seed: int
+    name: str | None,
+    edges: Path | None,
+    features: Path | None,
+    labels: Path | None,
+    seed: int,
+    *,
+    directed: bool = False,
 ) -> tuple[Dataset, Split]:
     """The data and its split: a benchmark by name, or the user's three files."""
     if not 0 <= seed < 2**63:
@@ -43,7 +48,7 @@ def read_dataset(
             if given
             else "Say what to certify: --dataset cora, or --edges, --features and --labels."
         )
-    dataset, own = read_csv(edges, features, labels)
+    dataset, own = read_csv(edges, features, labels, directed=directed)
     dataset = replace(dataset, name=edges.stem)
     return dataset, own if own is not None else _own_split(dataset, seed)
 
@@ -208,34 +213,13 @@ def read_positive(word: str | None, dataset: Dataset, targets: Targets) -> int |
     return names.index(word)
 
 
-def read_threat(dataset: Dataset, targets: Targets, kind: str | None, links: int | None = None) -> Threat:
-    """The threat: by default a node's own row, or every pair of a graph."""
-    if links is not None and kind != "inject":
-        raise InputError("--links is how many links a fake node may have; it goes with --threat inject.")
-    if dataset.task == "graph":
-        if kind in ("row", "inject"):
-            raise InputError(
-                f"{dataset.name} classifies whole graphs, not nodes of one; use --threat all-pairs."
-            )
-        return AllPairs([dataset.graphs[int(place)] for place in targets.ids])
-    if kind == "inject":
-        return Inject(dataset.graph, targets.ids, links)
-    return AllPairs(dataset.graph, targets.ids) if kind == "all-pairs" else Row(dataset.graph, targets.ids)
-
-
 def load_factory(words: str, dataset: Dataset) -> Any:
     """The classifier that `file.py:factory` returns; the factory gets num_features and num_classes if it asks."""
-    place, _, name = words.rpartition(":")
     if words.endswith(".py"):
         raise InputError(
             f"--model {words} does not say which function of that file makes the model; write {words}:build if it is called build."
         )
-    path = Path(place)
-    if not path.is_file():
-        raise InputError(f"There is no file {place}; --model takes a built-in name or file.py:factory.")
-    factory = getattr(_import_file(path), name, None)
-    if not callable(factory):
-        raise InputError(f"{place} has no function {name!r}.")
+    factory = load_function(words, "--model", "a built-in name or file.py:factory")
     offered = {"num_features": dataset.num_features, "num_classes": dataset.num_classes}
     try:
         wanted = inspect.signature(factory).parameters
@@ -246,6 +230,18 @@ def load_factory(words: str, dataset: Dataset) -> Any:
     if not callable(model):
         raise InputError(f"{words} returned {type(model).__name__}, not a model that can be called.")
     return model.eval() if isinstance(model, nn.Module) else model
+
+
+def load_function(words: str, flag: str, takes: str = "file.py:function") -> Any:
+    """The function that `file.py:function` names."""
+    place, _, name = words.rpartition(":")
+    path = Path(place)
+    if not path.is_file():
+        raise InputError(f"There is no file {place or words}; {flag} takes {takes}.")
+    function = getattr(_import_file(path), name, None)
+    if not callable(function):
+        raise InputError(f"{place} has no function {name!r}.")
+    return function
 
 
 def _import_file(path: Path) -> Any:

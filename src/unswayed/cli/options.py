@@ -56,6 +56,22 @@ Threat = Annotated[
         show_default=False,
     ),
 ]
+Directed = Annotated[
+    bool,
+    typer.Option(
+        "--directed",
+        help="Edges go from source to target: an attacker changes those into a node, or with --threat all-pairs any.",
+        rich_help_panel=DATA,
+    ),
+]
+EdgeAttr = Annotated[
+    str | None,
+    typer.Option(
+        "--edge-attr",
+        help="file.py:function of two tensors of node numbers (and x, if it asks): the weight or attributes of any edge, for a model that reads them.",
+        rich_help_panel=DATA,
+    ),
+]
 Model = Annotated[
     str | None,
     typer.Option(

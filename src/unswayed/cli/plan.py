@@ -1,6 +1,7 @@
 """One run from start to end: what the command line asked, what it may reach, the votes and their record."""
 
 import sys
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,8 +13,17 @@ import numpy as np
 from unswayed.certificates import Certified
 from unswayed.certificates.top import BOUNDS as TOP_BOUNDS
 from unswayed.cli.common import note, warn
-from unswayed.cli.inputs import Targets, read_threat
-from unswayed.cli.record import WEIGHTS, Record, Sketch, certify_as, read_record, threads_told, write_record
+from unswayed.cli.inputs import Targets
+from unswayed.cli.record import (
+    Record,
+    certify_as,
+    keep_weights,
+    read_record,
+    sketches,
+    threads_told,
+    write_record,
+)
+from unswayed.cli.threat import read_threat
 from unswayed.datasets import Dataset, Split
 from unswayed.errors import InputError, UnswayedError
 from unswayed.polling import AUDIT, MAX_SAMPLES, poll
@@ -59,6 +69,8 @@ class Plan:
     rivals: str = "all"
     threshold: float | None = None
     positive: int | None = None
+    directed: bool = False
+    edge_attr: Callable[..., Any] | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.samples <= MAX_SAMPLES:
@@ -121,6 +133,17 @@ class Plan:
             "training noise": self.noise.to_dict() if ours and self.recipe != "clean" else None,
         }
 
+    def entries(self) -> Threat:
+        """What an attacker may change."""
+        return read_threat(
+            self.dataset,
+            self.targets,
+            self.threat,
+            self.links,
+            directed=self.directed,
+            edge_attr=self.edge_attr,
+        )
+
     def certify(self, votes: Votes) -> Certified:
         """What these votes prove, as this plan asks."""
         level = {"alpha": self.alpha, "bounds": self.bounds, "family": self.family}
@@ -138,7 +161,7 @@ class Plan:
 
 def make_threat(plan: Plan, want: int | None) -> Threat:
     """The threat; warns, before anything is sampled, where the wanted size is out of reach."""
-    threat = read_threat(plan.dataset, plan.targets, plan.threat, plan.links)
+    threat = plan.entries()
     reach = plan.ceiling(threat)
     if reach < 0:
         raise InputError(
@@ -212,18 +235,6 @@ def make_record(plan: Plan, command: str, floor: tuple[float, str] | None) -> Re
     )
 
 
-def sketches(data: Dataset, targets: Targets) -> Sketch | tuple[Sketch, ...]:
-    """The one graph, or the graphs that are targets, as far as a picture needs them."""
-    if data.task == "graph":
-        return tuple(_sketch(data.graphs[int(place)]) for place in targets.ids)
-    return _sketch(data.graph)
-
-
-def _sketch(data: Any) -> Sketch:
-    label = None if data.y is None else data.y.view(-1).numpy().astype(np.int64)
-    return Sketch(data.edge_index.numpy().astype(np.int64), int(data.num_nodes), label)
-
-
 def run_plan(plan: Plan, threat: Threat, model: Any, record: Record | None) -> Votes:
     """The votes; with a store, everything needed to resume and to report is on disk before the first sample."""
     if plan.store is not None and record is not None:
@@ -283,17 +294,3 @@ def _warn_of_second_look(plan: Plan) -> None:
             f"This store was certified before, at {before.samples} samples. Changing the number after seeing the result "
             "voids the confidence, unless you had decided on it beforehand; --bounds anytime stays valid."
         )
-
-
-def keep_weights(store: Path, model: Any) -> None:
-    """Write a torch module's state into the folder of a run."""
-    from safetensors.torch import save
-    from torch import nn
-
-    from unswayed.files import write_atomically
-
-    if isinstance(model, nn.Module):
-        state = {
-            name: value.detach().cpu().contiguous().clone() for name, value in model.state_dict().items()
-        }
-        write_atomically(store / WEIGHTS, save(state))

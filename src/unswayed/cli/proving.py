@@ -19,11 +19,19 @@ from unswayed.cli.inputs import (
     read_device,
     read_positive,
     read_targets,
-    read_threat,
 )
 from unswayed.cli.making import make_floor
-from unswayed.cli.plan import keep_weights, sketches
-from unswayed.cli.record import CERTIFICATES, Record, open_run, read_record, threads_told, write_record
+from unswayed.cli.record import (
+    CERTIFICATES,
+    Record,
+    keep_weights,
+    open_run,
+    read_record,
+    sketches,
+    threads_told,
+    write_record,
+)
+from unswayed.cli.threat import read_threat
 from unswayed.datasets import Dataset, Split
 from unswayed.errors import InputError, StoreError
 from unswayed.models.building import NAMES

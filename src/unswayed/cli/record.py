@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,10 @@ from unswayed.files import write_atomically
 from unswayed.report.summary import Summary, summarise
 from unswayed.store import load
 from unswayed.votes import Votes
+
+if TYPE_CHECKING:
+    from unswayed.cli.inputs import Targets
+    from unswayed.datasets import Dataset
 
 RECORD, GRAPH, WEIGHTS, CERTIFICATES = "run.json", "graph.npz", "weights.safetensors", "certificates.npz"
 FORMAT = 1
@@ -200,3 +204,27 @@ def _read_graph(path: Path) -> Sketch | tuple[Sketch, ...] | None:
     if arrays["one"][0]:
         return Sketch(pieces[0], int(arrays["nodes"][0]), arrays.get("y"))
     return tuple(Sketch(piece, int(nodes)) for piece, nodes in zip(pieces, arrays["nodes"], strict=True))
+
+
+def keep_weights(store: Path, model: Any) -> None:
+    """Write a torch module's state into the folder of a run."""
+    from safetensors.torch import save
+    from torch import nn
+
+    if isinstance(model, nn.Module):
+        state = {
+            name: value.detach().cpu().contiguous().clone() for name, value in model.state_dict().items()
+        }
+        write_atomically(store / WEIGHTS, save(state))
+
+
+def sketches(data: "Dataset", targets: "Targets") -> Sketch | tuple[Sketch, ...]:
+    """The one graph, or the graphs that are targets, as far as a picture needs them."""
+    if data.task == "graph":
+        return tuple(_sketch(data.graphs[int(place)]) for place in targets.ids)
+    return _sketch(data.graph)
+
+
+def _sketch(data: Any) -> Sketch:
+    label = None if data.y is None else data.y.view(-1).numpy().astype(np.int64)
+    return Sketch(data.edge_index.numpy().astype(np.int64), int(data.num_nodes), label)

@@ -27,12 +27,15 @@ PARTS = ("train", "val", "test")
 AnyPath = str | PathLike[str]
 
 
-def read_csv(edges: AnyPath, features: AnyPath, labels: AnyPath) -> tuple[Dataset, Split | None]:
+def read_csv(
+    edges: AnyPath, features: AnyPath, labels: AnyPath, *, directed: bool = False
+) -> tuple[Dataset, Split | None]:
     """The graph described by three files, and its split where the labels file has a split column.
 
     `edges`: columns source, target. `features`: a node column, then numbers; or an .npz file, either with arrays
     `x` and (optionally) `nodes`, or a scipy sparse matrix. `labels`: columns node, label[, split], split one of train,
-    val, test. Nodes are numbered in the order of the features file. Edges are made undirected.
+    val, test. Nodes are numbered in the order of the features file. Edges are made undirected,
+    unless they are `directed`, from source to target.
     """
     names, x = _features(Path(features))
     number = {name: i for i, name in enumerate(names)}
@@ -40,7 +43,8 @@ def read_csv(edges: AnyPath, features: AnyPath, labels: AnyPath) -> tuple[Datase
         raise InputError(f"{features} lists node {_repeated(names)} twice; keep one row a node.")
     edge_index = _edges(Path(edges), number)
     y, class_names, split = _labels(Path(labels), number)
-    data = Data(x=x, edge_index=to_undirected(edge_index, num_nodes=len(names)), y=y)
+    links = edge_index if directed else to_undirected(edge_index, num_nodes=len(names))
+    data = Data(x=x, edge_index=links, y=y)
     classes = len(class_names)
     dataset = Dataset(
         "own", "node", x.shape[1], classes, data=data, node_names=names, class_names=class_names
