@@ -245,6 +245,18 @@ def test_out_of_memory_halves_the_batch(medium):
         asked.count(0, 5)
 
 
+def test_the_batch_grows_again_when_there_is_room_again(medium):
+    sizes = []
+    tight = Counting(5, 30, sizes.append)
+    asked = engine(tight, Row(medium, [0]), Flip(0.7), batch_size=64)
+    expected = asked.count(0, 300)
+    tight.limit = 10**9
+    sizes.clear()
+    assert np.array_equal(asked.count(0, 300), expected)
+    asked.count(0, 300)
+    assert max(sizes) == 64
+
+
 def test_other_errors_of_the_classifier_come_through(medium):
     class Broken(nn.Module):
         def forward(self, x, edge_index):

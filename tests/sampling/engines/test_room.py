@@ -111,3 +111,42 @@ def test_what_can_be_made_again_is_forgotten_before_the_second_try() -> None:
 
     assert room.within_memory(CPU, ask, kept.clear) == 7
     assert asked == [{"payload": 1}, {}]
+
+
+@pytest.mark.parametrize("make", [row_engine_of, dense_engine_of])
+def test_what_was_halved_grows_back_when_there_is_room_again(
+    make: Callable[[], RowEngine | DenseEngine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_engine, "FLOATS", {"cpu": 2**13})
+    monkeypatch.setattr(dense, "ROWS", {"cpu": 2**11})
+    engine = make()
+    usual, votes = engine.classifier.votes, engine.count(0, 300)
+    monkeypatch.setattr(engine.classifier, "votes", stingy(usual, 20))
+    engine.count(0, 300)
+    short = room.room({"cpu": 1024}, CPU)
+    monkeypatch.setattr(engine.classifier, "votes", usual)
+    for _ in range(10 * room.PATIENCE):
+        np.testing.assert_array_equal(engine.count(0, 300), votes)
+    assert short < room.room({"cpu": 1024}, CPU) == 1024
+
+
+def test_a_memory_that_stays_small_is_tried_ever_more_seldom() -> None:
+    share, failures = room.Share(), []
+    for number in range(1500):
+        if share.part > 1 / 4:
+            share.fell_short()
+            failures.append(number)
+        else:
+            share.went_well()
+    gaps = np.diff(failures[2:])
+    assert len(failures) < 12
+    assert all(gaps[1:] > 1.5 * gaps[:-1])
+
+
+def test_a_share_grows_to_what_it_was_and_no_further() -> None:
+    share = room.Share(0.5, 0.5)
+    for _ in range(3):
+        share.fell_short()
+    for _ in range(100):
+        share.went_well()
+    assert share.part == 0.5

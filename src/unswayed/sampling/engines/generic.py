@@ -14,6 +14,7 @@ from unswayed.sampling.engines.batching import fastest, give_up, is_out_of_memor
 from unswayed.sampling.engines.checked import Checked
 from unswayed.sampling.engines.firstlayer import FirstLayer
 from unswayed.sampling.engines.gathering import indexing
+from unswayed.sampling.engines.room import Share
 from unswayed.sampling.inputs import Graph
 from unswayed.sampling.question import Question
 from unswayed.sampling.sparse_graphs import SparseLayout, sample_numbers
@@ -42,6 +43,7 @@ class GenericEngine(Checked):
         self.alone = Alone(question, self.classifier)
         self.first_layer = FirstLayer(self.classifier.model)
         self.budget: float | None = None  # nodes plus edges of a batch, once timed
+        self.share = Share()  # of a batch that fits into memory
         self.tried = 0  # samples there were when it was timed: with many more, larger batches may be faster
         self.trusted: float = (
             0  # nodes plus edges of the largest batch whose answers were those of single graphs
@@ -157,17 +159,19 @@ class GenericEngine(Checked):
         size = self._batch_size(layout, flips, nodes)
         said, begin = [], 0
         while begin < len(flips[0]):
+            some = max(1, int(size * self.share.part))
             try:
-                size = self._trust(size, len(flips[0]), layout)
-                said.append(ask(layout, part(flips, begin, begin + size), nodes))
-                begin += size
+                some = self._trust(some, len(flips[0]), layout)
+                said.append(ask(layout, part(flips, begin, begin + some), nodes))
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
-                if size == 1:
+                if some == 1:
                     raise give_up() from error
-                size //= 2
-                self.budget, self.tried = size * layout.size(self.question), len(flips[0])
+                self.share.fell_short()
+            else:
+                begin += some
+                self.share.went_well()
         return torch.cat(said)
 
     def _ask(self, layout: Layout | SparseLayout, flips: Flips, nodes: Tensor | None) -> Tensor:

@@ -1,9 +1,11 @@
 """How many numbers an engine holds at a time: what a CPU's caches like, and on a card a share of the memory that is free.
 
-Where that was too much, half of it is tried: votes do not depend on how the work is cut.
+Where that was too much, half of it is tried, and after a while the whole again: others may have filled the memory for a moment. Votes do
+not depend on how the work is cut.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TypeVar
 
 import torch
@@ -14,36 +16,69 @@ Result = TypeVar("Result")
 
 LARGE = 2**34  # free bytes that the engines' numbers for "cuda" nearly always fit into
 LEAST = 2.0**-14  # a share below which a single noisy graph is too large
-_shares: dict[tuple[str, int], float] = {}  # by type and index of the device
+PATIENCE = 8  # times that a part must fit before twice as much is tried again …
+LONGEST = 2**10  # … and twice as many each time that was too much, up to so many
+
+
+@dataclass
+class Share:
+    """The part of what was meant that is done at a time: half of it when memory ran out, more again when that went well."""
+
+    part: float = 1.0
+    most: float = 1.0
+    patience: int = PATIENCE
+    calm: int = 0  # times that it went well since it last changed
+    grown: bool = False
+
+    def fell_short(self) -> None:
+        """Memory ran out: half of it from now on."""
+        if self.grown:
+            self.patience = min(2 * self.patience, LONGEST)
+        self.part, self.calm, self.grown = self.part / 2, 0, False
+
+    def went_well(self) -> None:
+        """It fitted; having fitted often enough, twice as much is tried."""
+        if self.part < self.most:
+            self.calm += 1
+        if self.calm >= self.patience:
+            self.part, self.calm, self.grown = min(2 * self.part, self.most), 0, True
+
+
+_shares: dict[tuple[str, int], Share] = {}  # by type and index of the device
 
 
 def room(numbers: Mapping[str, int], device: torch.device) -> int:
     """How many of these numbers, given for each type of device, to hold at a time on this one."""
-    return int(numbers[device.type] * _share(device))
+    return int(numbers[device.type] * _share(device).part)
 
 
 def within_memory(device: torch.device, ask: Callable[[], Result], forget: Callable[[], None]) -> Result:
     """What `ask` returns; when memory runs out, `forget` frees what can be made again and it is asked with half the room."""
+    share = _share(device)
     while True:
         try:
-            return ask()
+            result = ask()
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
-            if _share(device) < LEAST:
+            if share.part < LEAST:
                 raise give_up() from error
+        else:
+            share.went_well()
+            return result
         forget()  # out here, where the error no longer holds on to what was made before it
-        _shares[_key(device)] = _share(device) / 2
+        share.fell_short()
         if device.type == "cuda":
             torch.cuda.empty_cache()
 
 
-def _share(device: torch.device) -> float:
+def _share(device: torch.device) -> Share:
     """The part of the usual numbers that fits this device."""
     key = _key(device)
     if key not in _shares:
         free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else LARGE
-        _shares[key] = min(1.0, free / LARGE)
+        fits = min(1.0, free / LARGE)
+        _shares[key] = Share(fits, fits)
     return _shares[key]
 
 
