@@ -108,7 +108,7 @@ class Ledger:
         """Join what was counted to the votes and write them to the store, if there is one."""
         if not self.fresh:
             return
-        fresh = self.joined(self.fresh)
+        fresh = self.joined(sorted(self.fresh, key=lambda counted: counted[0].start))
         self.votes, self.fresh = whole(fresh if self.votes is None else self.votes + fresh), []
         if self.store is not None:
             self.store.save(self.votes)

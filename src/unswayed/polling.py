@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from unswayed.errors import InputError, RefusedVotes, Unsupported
 from unswayed.ledger import BLOCK, AdaptiveLedger, Ledger
-from unswayed.runners import Block, Runner, SerialRunner
+from unswayed.runners import Block, Runner, SerialRunner, SeveralRunner
 from unswayed.sampling.beforehand import check_columns, check_instance, named_classes
 from unswayed.sampling.calling import style_of
 from unswayed.sampling.digest import describe_model
@@ -42,6 +42,7 @@ def poll(
     samples: int = 10_000,
     seed: int = 0,
     device: str | None = None,
+    devices: Sequence[str] | None = None,
     engine: str = "auto",
     runner: Runner | None = None,
     store: str | os.PathLike[str] | None = None,
@@ -58,7 +59,8 @@ def poll(
     """The votes of sample numbers 0 .. samples - 1: the same for every batch size, device, runner and interruption.
 
     `model` is a torch module `forward(x, edge_index[, batch])`, `forward(data)` or `forward(x, adj)`, a callable, or for
-    `Bits` anything with `predict`. `device` defaults to the model's own. `engine` is "auto", "generic" or "fast".
+    `Bits` anything with `predict`. `device` defaults to the model's own; `devices` are several that count at the same
+    time, such as ["cuda:0", "cuda:1"]. `engine` is "auto", "generic" or "fast".
     With `store`, what is counted is kept in that folder about once a second and a later call draws only what is missing. What takes
     more than two seconds is said, with engine, speed and time left, in terminals and notebooks; `progress` True says it anywhere, False never. `classes` is needed where the classifier answers labels instead of logits: their number, or
     their names in order, which certificates then speak of (scikit-learn's `classes_` are known). `shared`
@@ -72,6 +74,7 @@ def poll(
     `threshold` is for models that answer one number: class 1 above it, else class 0 (0 for a logit, 0.5 after a sigmoid).
     """
     samples = whole_samples(samples)
+    who, device = _counting(runner, device, devices)
     check_instance(model)
     model = model if threshold is None else flagged(model, threshold)
     count, names = named_classes(model, classes)
@@ -97,10 +100,20 @@ def poll(
         kept.open({**settings, "noise": question.noise.to_dict()})
         question = _after_refusal(kept, question)
     known = kept.votes() if kept is not None else None
-    who = runner or SerialRunner()
     if until is not None:
         return _poll_until(AdaptiveLedger(question, settings, kept, known), who, until, samples, progress)
     return counted(Ledger(question, settings, kept, known), who, samples, progress)
+
+
+def _counting(
+    runner: Runner | None, device: str | None, devices: Sequence[str] | None
+) -> tuple[Runner, str | None]:
+    """Who counts, and the device on which answers are asked again."""
+    if devices is None:
+        return runner or SerialRunner(), device
+    if runner is not None or device is not None:
+        raise InputError("Give devices alone: without device, and without a runner, which has its own.")
+    return SeveralRunner(devices), devices[0]
 
 
 def counted(ledger: Ledger, runner: Runner, samples: int, progress: bool | None) -> Votes:

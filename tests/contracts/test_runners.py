@@ -10,7 +10,7 @@ from torch_geometric.nn import GCN
 from torch_geometric.utils import erdos_renyi_graph
 
 from unswayed.errors import UnsoundModel
-from unswayed.runners import Block, SerialRunner
+from unswayed.runners import Block, SerialRunner, SeveralRunner
 from unswayed.sampling.engines.alone import Alone
 from unswayed.sampling.question import Question
 from unswayed.sampling.threats import Row
@@ -24,7 +24,11 @@ def of_ray():
     return RayRunner(workers=1)
 
 
-RUNNERS = {"serial": SerialRunner, "ray": of_ray}
+def of_several():
+    return SeveralRunner(["cpu", "cpu:0"])
+
+
+RUNNERS = {"serial": SerialRunner, "several": of_several, "ray": of_ray}
 
 
 @pytest.fixture(scope="module", params=sorted(RUNNERS))

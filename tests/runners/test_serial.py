@@ -10,7 +10,7 @@ from torch_geometric.utils import erdos_renyi_graph
 
 from unswayed.ledger import whole
 from unswayed.models import build
-from unswayed.runners.serial import Pace, SerialRunner, _adjacent
+from unswayed.runners.serial import Pace, SerialRunner, adjacent
 from unswayed.sampling.engines import choose
 from unswayed.sampling.question import Block, Question
 from unswayed.sampling.threats import AllPairs, Row
@@ -51,9 +51,9 @@ def test_only_neighbours_of_the_same_targets_go_together() -> None:
         Block(60, 70, (1,)),
     ]
     groups = [blocks[:2], blocks[2:3], blocks[3:4], blocks[4:]]
-    assert list(_adjacent(blocks, 20)) == groups
-    assert list(_adjacent(blocks, 0)) == [[block] for block in blocks]
-    assert list(_adjacent([], 5)) == []
+    assert list(adjacent(blocks, 20)) == groups
+    assert list(adjacent(blocks, 0)) == [[block] for block in blocks]
+    assert list(adjacent([], 5)) == []
 
 
 def cuts(pace: Pace, block: Block, seconds: Callable[[int], float]) -> list[int]:

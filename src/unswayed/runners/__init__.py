@@ -4,10 +4,11 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from unswayed.runners.serial import SerialRunner
+from unswayed.runners.several import SeveralRunner
 from unswayed.sampling.question import Block, Question
 from unswayed.sampling.tally import Tally
 
-__all__ = ["Block", "Runner", "SerialRunner", "Tally"]
+__all__ = ["Block", "Runner", "SerialRunner", "SeveralRunner", "Tally"]
 
 
 class Runner(Protocol):

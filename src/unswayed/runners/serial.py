@@ -41,7 +41,7 @@ class SerialRunner:
         self.meet(engine)
         room = AT_ONCE if torch.device(question.device).type == "cuda" else 0
         pace = Pace.of(engine)
-        for group in _adjacent(blocks, room // max(1, len(question.threat))):
+        for group in adjacent(blocks, room // max(1, len(question.threat))):
             for piece in pace.pieces(group):
                 yield from self._counted(question, engine, piece, pace)
 
@@ -113,7 +113,7 @@ class Pace:
                 at = end
 
 
-def _adjacent(blocks: Sequence[Block], samples: int) -> Iterator[list[Block]]:
+def adjacent(blocks: Sequence[Block], samples: int) -> Iterator[list[Block]]:
     """The blocks in order, those that follow each other for the same targets together, up to so many samples."""
     group: list[Block] = []
     for block in blocks:

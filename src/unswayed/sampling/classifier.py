@@ -258,9 +258,14 @@ def _placed(model: Any, device: str, dtype: torch.dtype | None) -> Any:
         return model
     tensors = [*model.parameters(), *model.buffers()]
     wanted = torch.device(device)
-    moved = any(tensor.device.type != wanted.type for tensor in tensors)
+    moved = any(_elsewhere(tensor.device, wanted) for tensor in tensors)
     cast = dtype is not None and any(t.is_floating_point() and t.dtype != dtype for t in tensors)
     return copy.deepcopy(model).to(device=wanted, dtype=dtype) if moved or cast else model
+
+
+def _elsewhere(device: torch.device, wanted: torch.device) -> bool:
+    """Whether these are two devices; a card without a number is whichever one the model lies on."""
+    return device.type != wanted.type or (wanted.index is not None and (device.index or 0) != wanted.index)
 
 
 def _dtype_of(model: nn.Module) -> torch.dtype:

@@ -252,8 +252,8 @@ def test_the_batch_grows_again_when_there_is_room_again(medium):
     expected = asked.count(0, 300)
     tight.limit = 10**9
     sizes.clear()
-    assert np.array_equal(asked.count(0, 300), expected)
-    asked.count(0, 300)
+    for _ in range(20):
+        assert np.array_equal(asked.count(0, 300), expected)
     assert max(sizes) == 64
 
 

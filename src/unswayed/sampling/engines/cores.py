@@ -7,6 +7,7 @@ other processes keep the cores busy, threads that wait for each other at every o
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from threading import Lock
 from typing import TypeVar
 
 import torch
@@ -48,12 +49,34 @@ def cores(device: torch.device) -> Iterator[Cores]:
         torch.set_num_threads(threads)
 
 
+class _Precision:
+    """How precise torch was before the first of those who need all of it, until the last of them has gone."""
+
+    def __init__(self) -> None:
+        self.lock, self.users, self.before = Lock(), 0, ""
+
+    def enter(self) -> None:
+        with self.lock:
+            if not self.users:
+                self.before = torch.get_float32_matmul_precision()
+                torch.set_float32_matmul_precision("highest")
+            self.users += 1
+
+    def leave(self) -> None:
+        with self.lock:
+            self.users -= 1
+            if not self.users:
+                torch.set_float32_matmul_precision(self.before)
+
+
+_precision = _Precision()
+
+
 @contextmanager
 def full_precision() -> Iterator[None]:
-    """While it lasts, products of float32 matrices are in float32: a card's TF32 would round to ten bits."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
+    """While it lasts, in any thread, products of float32 matrices are in float32: a card's TF32 would round to ten bits."""
+    _precision.enter()
     try:
         yield
     finally:
-        torch.set_float32_matmul_precision(before)
+        _precision.leave()

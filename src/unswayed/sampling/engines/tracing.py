@@ -4,6 +4,7 @@ Two names of torch.fx that a release could change are used: `Tracer._autowrap_se
 """
 
 import inspect
+import threading
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ POOLS: dict[Any, str] = {
     gnn.global_mean_pool: "mean",
     gnn.global_max_pool: "max",
 }
+TRACING = threading.RLock()  # what torch.fx takes over must be given back in order
 
 
 class _Tracer(fx.Tracer):
@@ -29,6 +31,21 @@ class _Tracer(fx.Tracer):
     def __init__(self) -> None:
         super().__init__(autowrap_functions=tuple(POOLS))
         self._autowrap_search += [gnn, gnn.pool]
+        self.thread = threading.get_ident()
+
+    def call_module(
+        self, m: nn.Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """What stands for the call; torch.fx takes over the calls of all modules, and those of other threads are none of ours."""
+        if threading.get_ident() != self.thread:
+            return forward(*args, **kwargs)
+        return super().call_module(m, forward, args, kwargs)
+
+    def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Any]) -> Any:
+        """What stands for the attribute; to other threads it is itself."""
+        if threading.get_ident() != self.thread:
+            return attr_val
+        return super().getattr(attr, attr_val, parameter_proxy_cache)
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
         """Whether the module is one step of the plan, or several that are known by its class."""
@@ -57,7 +74,7 @@ def fixed_arguments(forward: Callable[..., Any]) -> dict[str, Any]:
 def trace(module: nn.Module, fixed: dict[str, Any]) -> fx.Graph:
     """The module's forward as an fx graph; what fx cannot follow raises Unsupported."""
     try:
-        with _readouts_recorded(module):
+        with TRACING, _readouts_recorded(module):
             return _Tracer().trace(module, concrete_args=fixed)
     except Unsupported:
         raise
