@@ -119,13 +119,25 @@ class Attention(Layer):
         """1 where the softmax includes the node itself."""
         return torch.ones_like(loops) if getattr(self.module, "add_self_loops", False) else loops
 
-    def finish(self, mixed: Tensor, extra: Tensor) -> Tensor:
+    def finish(self, mixed: Tensor, extra: Tensor | float) -> Tensor:
         """Joins the heads [.., H, C] and adds residual and bias."""
         return (mixed.flatten(-2) if self.module.concat else mixed.mean(-2)) + extra
 
     def over(self, sent: Sent, around: Around) -> Tensor:
         """One softmax over neighbours."""
         return self.finish(around.attend(self, sent[:3]), around.own(sent[3]))
+
+    def at_few(self, h: Tensor, around: Around) -> Tensor:
+        """GATConv's weights add up the states themselves; the linear map comes after, where there are few."""
+        module = self.module
+        if self.kind is not gnn.GATConv or module.heads > 1:
+            return super().at_few(h, around)
+        sender = (h @ (module.att_src[0] @ module.lin.weight)[0])[..., None, None]
+        own = around.own(h)
+        receiver = (own @ (module.att_dst[0] @ module.lin.weight)[0])[..., None, None]
+        mixed = around.attend(self, (h[:, :, None], sender, receiver.expand(-1, h.shape[1], -1, -1)))
+        extra = 0.0 if module.bias is None else module.bias
+        return self.finish(module.lin(mixed), extra if module.res is None else extra + module.res(own))
 
     def clean(self, around: Surroundings, sent: Sent) -> Sent:
         """For every node: largest score, and denominator and numerator relative to it, over its clean neighbours."""

@@ -43,14 +43,14 @@ class Edges:
 
     def total(self, z: Tensor) -> Tensor:
         """[B, receivers, F]: the sum of the senders' z at each receiver."""
-        if (
-            z.shape[-1] == 1 or z.is_cuda
-        ):  # samples side by side: one wide product, and one matrix for any number of them
-            wide = z.transpose(0, 1).reshape(z.shape[1], -1)
-            total = (self._ones(1, z) @ wide).view(self.receivers, len(z), -1)
-            return total.transpose(0, 1).contiguous()
+        if z.is_cuda or z.shape[-1] == 1:  # one matrix for any number of samples
+            return self.wide(z.transpose(0, 1).contiguous()).transpose(0, 1).contiguous()
         product = self._ones(len(z), z) @ z.reshape(-1, z.shape[-1])
         return product.view(len(z), self.receivers, z.shape[-1])
+
+    def wide(self, z: Tensor) -> Tensor:
+        """[receivers, B, F], from [n, B, F]: samples side by side make one product."""
+        return (self._ones(1, z) @ z.flatten(1)).view(self.receivers, *z.shape[1:])
 
     def _ones(self, blocks: int, like: Tensor) -> Tensor:
         """The matrix in which every edge counts 1."""

@@ -21,9 +21,13 @@ class Around(Protocol):
     Numbers about nodes have the leading dimensions of states and a last one of size 1.
     """
 
-    loops: Tensor  # 1 where a sender has a self-loop, which no noise touches
-    looped: bool  # whether there is any
+    looped: bool  # whether any sender has a self-loop
     roots: dict[str, Tensor]  # what layers have computed of the degrees, by name
+
+    @property
+    def loops(self) -> Tensor:
+        """1 where a sender has a self-loop, which no noise touches."""
+        ...
 
     @property
     def degree(self) -> Tensor:
@@ -81,6 +85,10 @@ class Layer:
     def send(self, h: Tensor) -> Sent:
         """All the layer needs of each node's state, computed from that state alone; the message comes first."""
         return (h,)
+
+    def at_few(self, h: Tensor, around: Around) -> Tensor:
+        """The new states of receivers that are much fewer than the senders, whose states are h."""
+        return self.over(self.send(h), around)
 
     def clean(self, around: Surroundings, sent: Sent) -> Sent:
         """What `near` needs of the clean graph, whatever the target."""

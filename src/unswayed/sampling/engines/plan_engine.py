@@ -175,7 +175,7 @@ class PlanEngine(Counting):
         ways: dict[str, tuple[Callable[[Flips], Tensor], int]] = {}
         if ask.centred:
             star = max(1, states // (ask.layout.graph.num_nodes * width))
-            sizes = [star, 2 * star, 3 * star] if star < TIMED // 3 + 1 else [star]
+            sizes = [2 * star, 4 * star, 6 * star] if star < TIMED // 3 + 1 else [star]
             ways |= {f"star, {size}": (ask.by_star, size) for size in sizes}
         if self.known.plan.local:
             near = NEAR * max(4, ask.nodes.numel()) * width

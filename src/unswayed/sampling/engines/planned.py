@@ -9,7 +9,7 @@ from torch import Tensor
 from unswayed.sampling.engines.layers import Sent
 from unswayed.sampling.engines.plan import Steps
 from unswayed.sampling.engines.pulling import Pull, pulls_of
-from unswayed.sampling.engines.star import Spokeless, Star
+from unswayed.sampling.engines.star import Spokeless, Star, Turned
 from unswayed.sampling.engines.surroundings import Surroundings
 
 
@@ -62,55 +62,100 @@ class Planned:
 
 
 class StarLogits:
-    """Logits of one node from its noisy rows: states of all nodes, for some samples at a time."""
+    """Logits of one node u from its noisy rows: states of all nodes, for some samples at a time.
+
+    After a first round in which degrees do not couple, any other node has one of two states: attached to u, or not. Such
+    `pairs` of states are computed once, and what a next round sends of them; a sample picks.
+    """
 
     def __init__(self, known: Planned, constant: Surroundings, node: int) -> None:
         self.known, self.node, self.rest = known, node, Spokeless(constant, node)
+        self.every = {i: h[None] for i, h in known.rest.items()}
+        self.sent = {i: tuple(t[None] for t in sent) for i, sent in known.sent.items()}
+        self.pairs: dict[int, Tensor] = {}
+        self.sent_of_pairs: dict[int, Sent] = {}
+        rows = torch.zeros((2, constant.n), dtype=torch.bool, device=constant.degree.device)
+        rows[1] = torch.arange(constant.n, device=rows.device) != node
+        self._find_pairs(Star(self.rest, rows))
+
+    def _find_pairs(self, both: Star) -> None:
+        states, steps = dict(self.every), self.known.plan.steps
+        for i, step in enumerate(steps):
+            free = step.kind == "rowwise" if step.layer is None else not step.layer.coupled
+            if (
+                step.depth == 1
+                and free
+                and i in self.known.demand.everywhere
+                and states.keys() >= set(step.inputs)
+            ):
+                states[i] = self.pairs[i] = self._state(i, states, both, self.sent.get(i))
+        for i in self.known.plan.convs:
+            layer, source = steps[i].layer, steps[i].inputs[0]
+            if layer is not None and source in self.pairs:
+                self.sent_of_pairs[i] = layer.send(self.pairs[source])
 
     def __call__(self, rows: Tensor) -> Tensor:
         """[S, C] from rows bool[S, n]."""
-        star, steps, demand = Star(self.rest, rows), self.known.plan.steps, self.known.demand
-        every: dict[int, Tensor] = {i: h[None] for i, h in self.known.rest.items()}
-        here: dict[int, Tensor] = {i: star.centre.own(h) for i, h in every.items()}
-        for i in range(len(steps)):
-            if i in every:
+        star, plan, demand = Star(self.rest, rows), self.known.plan, self.known.demand
+        every, kept = dict(self.every), {j for pull in demand.pulls.values() for j in pull.leaves}
+        here = {i: star.centre.own(h) for i, h in every.items()}
+        for i, step in enumerate(plan.steps):
+            if i in every or not (i in demand.here or i in demand.everywhere):
                 continue
-            if i in demand.everywhere:
-                every[i] = self._state(i, every, every, star, star)
+            if (i in demand.everywhere and i not in self.pairs) or step.kind == "whole":
+                if i not in self.sent_of_pairs:
+                    self._complete(step.inputs, every, here, star)
+                every[i] = self._state(i, every, star, self._sent(i, every, here, star))
                 here[i] = star.centre.own(every[i])
-            elif i in demand.here:
-                here[i] = (
-                    self._pulled(i, every, star) if i in demand.pulls else self._here(i, every, here, star)
-                )
-        out = here[len(steps) - 1][:, 0]
+            elif i in demand.pulls:
+                self._complete(tuple(demand.pulls[i].leaves), every, here, star)
+                here[i] = self._pulled(i, every, star)
+            elif step.layer is None or i in self.sent or i in self.sent_of_pairs:
+                here[i] = self._state(i, here, star.centre, self._sent(i, every, here, star))
+            else:
+                here[i] = step.layer.at_few(every[step.inputs[0]], star.centre)
+            for j in step.inputs:  # memory that is still in the cache
+                if plan.last_use[j] == i and j not in kept:
+                    every.pop(j, None)
+        out = here[len(plan.steps) - 1][:, 0]
         return out.expand(len(rows), out.shape[-1])
 
-    def _here(self, i: int, every: dict[int, Tensor], here: dict[int, Tensor], star: Star) -> Tensor:
-        """The state of the classified node after a step that only it needs."""
-        if self.known.plan.steps[i].kind == "whole":
-            return star.centre.own(self._state(i, every, every, star, star))
-        return self._state(i, every, here, star, star.centre)
+    def _complete(
+        self, wanted: tuple[int, ...], every: dict[int, Tensor], here: dict[int, Tensor], star: Star
+    ) -> None:
+        """The states of all nodes after steps of which pairs are known."""
+        for j in wanted:
+            if j in self.pairs and j not in every:
+                every[j] = star.picked(self.pairs[j], here[j])
 
-    def _state(
-        self, i: int, every: dict[int, Tensor], own: dict[int, Tensor], star: Star, around: Any
-    ) -> Tensor:
-        """The state of `around`'s receivers after step i; `own` holds theirs, `every` that of all nodes."""
+    def _sent(self, i: int, every: dict[int, Tensor], here: dict[int, Tensor], star: Star) -> Sent | None:
+        """What a round is sent by all nodes."""
+        step = self.known.plan.steps[i]
+        if step.layer is None or i in self.sent:
+            return self.sent.get(i)
+        source = step.inputs[0]
+        if i not in self.sent_of_pairs:
+            return step.layer.send(every[source])
+        own = step.layer.send(here[source])
+        return tuple(star.picked(*both) for both in zip(self.sent_of_pairs[i], own, strict=True))
+
+    def _state(self, i: int, states: dict[int, Tensor], around: Any, sent: Sent | None) -> Tensor:
+        """The state of `around`'s receivers after step i, from theirs and from what the senders send."""
         step = self.known.plan.steps[i]
         if step.layer is not None:
-            sent = self.known.sent.get(i)
-            sent = step.layer.send(every[step.inputs[0]]) if sent is None else tuple(t[None] for t in sent)
+            assert sent is not None
             return step.layer.over(sent, around)
         assert step.run is not None
-        more = [star.average] if step.kind == "whole" else []
-        return step.run(*(own[j] for j in step.inputs), *more)
+        more = [around.average] if step.kind == "whole" else []
+        return step.run(*(states[j] for j in step.inputs), *more)
 
     def _pulled(self, i: int, every: dict[int, Tensor], star: Star) -> Tensor:
         """[S, 1, F]: the end of a chain of linear steps, from the weights that nodes have in it."""
-        start = torch.zeros_like(star.mask)
-        start[:, self.node] = 1
+        turned = Turned(star)
+        start = torch.zeros_like(turned.mask)
+        start[self.node] = 1
         parts = []
-        for j, weight in self.known.demand.pulls[i](start, star).items():
-            weights = weight[..., 0]
-            one = len(every[j]) == 1
+        for j, weight in self.known.demand.pulls[i](start, turned).items():
+            weights, one = weight[..., 0].T, len(every[j]) == 1
             parts.append((weights @ every[j][0])[:, None] if one else torch.bmm(weights[:, None], every[j]))
         return sum(parts[1:], parts[0])

@@ -5,6 +5,7 @@ sends one message to every attached node, and gets one sum over them. Nothing th
 away again, so the numbers are a function of the noisy row alone.
 """
 
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -62,17 +63,60 @@ class Star(Listed):
                 weighing.top, torch.where(attached > 0, spoke, torch.finfo(spoke.dtype).min)
             )
         spoke = weighing.only(weighing.weight(spoke, weighing.top), attached)
-        # [B, C, H, H] on the diagonal -> [B, H, H C]: one product sends u's values to all attached nodes
-        values = torch.diag_embed(weighing.values[:, u * heads : (u + 1) * heads].transpose(1, 2))
-        values = values.permute(0, 2, 3, 1).reshape(len(values), heads, -1)
-        star = (spoke.view(len(spoke), n, heads) @ values).view(len(spoke), n * heads, -1)
-        mixed = weighing.closed(star.add_(weighing.sums()))
+        values = weighing.values[:, None, u * heads : (u + 1) * heads]  # of u: to all attached nodes
+        sums = weighing.sums()
+        sums, spoke = sums.view(len(sums), n, heads, -1), spoke.view(len(spoke), n, heads, 1)
+        mixed = weighing.closed(torch.addcmul(sums, spoke, values).flatten(1, 2))
         mixed[:, u] = self.centre.attend(layer, sent)[:, 0]
         return mixed
+
+    def picked(self, pairs: Tensor, centre: Tensor) -> Tensor:
+        """[S, n, ...]: of `pairs` [2, n, ...] the second where a node is attached, the first elsewhere; u's own at u."""
+        if pairs.stride(1) == 0:  # the same for all nodes
+            return pairs[:1]
+        flat = (
+            pairs.flatten() if pairs[0, 0].numel() == 1 else pairs.flatten(0, 1)
+        )  # numbers are picked faster
+        out = flat.index_select(0, self.places).view(len(self.mask), *pairs.shape[1:])
+        out[:, self.node] = centre[:, 0]
+        return out
+
+    @cached_property
+    def places(self) -> Tensor:
+        """int64[S n]: where in a pair of states those of each sample's nodes are."""
+        n = self.mask.shape[1]
+        number = torch.arange(n, device=self.mask.device)
+        return (self.mask[..., 0].long() * n + number).flatten()
 
     def average(self, h: Tensor) -> Tensor:
         """[S, 1, F]: the mean over all nodes."""
         return h.mean(1, keepdim=True)
+
+
+class Turned:
+    """The same samples side by side, for numbers of nodes [n, S, 1] instead of states: one wide product for all of them."""
+
+    def __init__(self, star: Star) -> None:
+        self.edges, self.node, self.looped = star.edges, star.node, star.looped
+        self.mask = star.mask.transpose(0, 1).contiguous()
+        self.degree, self.loops = (t.transpose(0, 1).contiguous() for t in (star.degree, star.loops))
+        self.roots: dict[str, Tensor] = {}
+
+    def total(self, z: Tensor) -> Tensor:
+        """One sparse product and the star."""
+        total = self.edges.wide(z)
+        total.addcmul_(self.mask, z[self.node])
+        total[self.node] = (self.mask * z).sum(0)
+        return total
+
+    def scaled(self, z: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+        """Of what is scaled at all nodes."""
+        z = scale * z
+        return self.total(z), z
+
+    def own(self, z: Tensor) -> Tensor:
+        """Every node receives."""
+        return z
 
 
 class Centre:
