@@ -20,6 +20,166 @@ NOISES = [
 ]
 
 
+@pytest.mark.parametrize("start", [0, 3, 40, 69, 70, 71, 100, 10**9])
+@pytest.mark.parametrize("most", [2, 3, 40, 70, 71, 99, 100])
+def test_the_last_that_holds_is_found_from_anywhere(start, most):
+    asked = []
+    assert last(lambda k: asked.append(k) or k <= most, 2, 100, start) == most
+    assert all(2 < k <= 100 for k in asked)
+    assert last(lambda k: asked.append(k) or False, 5, 5, start) == 5
+
+
+def test_the_size_over_splits_is_that_of_asking_about_every_one():
+    """Certified attacks are any set that holds whatever is smaller; what is proved in bulk is any part of it."""
+    rng = np.random.default_rng(0)
+    sizes = set()
+    for case in range(400):
+        cap = int(rng.integers(4, 60))
+        ones = None if case % 3 == 0 else int(rng.integers(0, cap + 1))
+        most = np.sort(rng.integers(2, int(rng.integers(4, 80)), cap + 1))[
+            ::-1
+        ]  # additions withstood after r deletions
+        for r in range(3):
+            most[r] = max(most[r], 2 - r, 0)
+        calls = []
+
+        def test(adds, deletes, most=most, calls=calls):
+            calls.append((adds, deletes))
+            return bool(adds <= most[deletes])
+
+        def sure(adds, deletes, most=most):
+            return (adds <= most[deletes]) & (rng.random(len(adds)) < 0.7)
+
+        splits = Splits(test, sure, ones, cap)
+
+        def all_hold(k, splits=splits, most=most):
+            low, high = splits.ends(k)
+            return all(k - r <= most[r] for r in range(low, high + 1))
+
+        right = max(k for k in range(cap + 1) if all(all_hold(j) for j in range(k + 1)))
+        if right < 2:
+            continue
+        low = int(rng.integers(0, right + 1))
+        found = splits.largest(low, int(rng.integers(0, 70)))
+        assert found == right
+        assert all(a + d > low for a, d in calls)
+        assert all(a >= 0 and 0 <= d <= (cap if ones is None else ones) for a, d in calls)
+        sizes.add(found)
+    assert len(sizes) > 10
+
+
+def test_a_search_begins_near_the_size():
+    for noise in NOISES:
+        size = int(certified_size(0.999, 0.0005, noise, 10_000))
+        assert 0.4 * size <= expected_size(0.999, 0.0005, noise.p_add, noise.p_delete) <= 2 * size + 4
+    assert expected_size(0.9, 0.1, 0.5, 0.5) == 10**9
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "start", "most", "asked"),
+    [
+        (2, 1000, 690, 700, [690, 711, 700, 705, 702, 701]),  # a 32nd up, then halves
+        (
+            2,
+            1000,
+            690,
+            1000,
+            [690, 711, 774, 963, 1000],
+        ),  # ever three times as far, to the end and not beyond
+        (2, 1000, 690, 300, [690, 669, 606, 417, 209, 313, 261, 287, 300, 306, 303, 301]),  # and down
+        (2, 1000, 690, 2, [690, 669, 606, 417, 209, 105, 53, 27, 14, 8, 5, 3]),
+        (0, 100, 64, 80, [64, 66, 72, 90, 81, 76, 78, 79, 80]),
+        (2, 10, 0, 2, [3]),
+    ],
+)
+def test_a_search_asks_few(low, high, start, most, asked):
+    called = []
+    assert last(lambda k: called.append(k) or k <= most, low, high, start) == most
+    assert called == asked
+
+
+def test_a_first_step_may_be_given():
+    called = []
+    assert last(lambda k: called.append(k) or k <= 690, 2, 1000, 700, 1) == 690
+    assert called == [700, 699, 696, 687, 691, 689, 690]
+
+
+def test_what_fails_early_is_found_without_asking_about_everything():
+    """One weak split among thousands, near an end or in the middle: few exact questions lead to it."""
+    cap = 4000
+    for weak, limit, questions in ((1, 3000, 15), (17, 3000, 15), (1500, 3600, 31), (2000, 3990, 17)):
+        asked = []
+
+        def test(adds, deletes, weak=weak, limit=limit, asked=asked):
+            asked.append((adds, deletes))
+            share = abs(deletes * cap - weak * (adds + deletes)) <= 40 * (adds + deletes)
+            return adds + deletes <= (limit if share else 3995)
+
+        def sure(adds, deletes, test=test, asked=asked):
+            before = len(asked)
+            found = np.array([test(int(a), int(d)) for a, d in zip(adds, deletes, strict=True)])
+            del asked[before:]
+            return found & (adds + deletes <= 3995)
+
+        assert Splits(test, sure, None, cap).largest(2, 3500) == limit
+        assert len(asked) == questions
+
+
+def tail_begins(first, second, p, q, mass):
+    """The least t with Pr(Bin(first, p) + Bin(second, q) ≥ t) ≤ mass."""
+    pmf = np.convolve(*(stats.binom.pmf(np.arange(n + 1), n, r) for n, r in ((first, p), (second, q))))
+    return int(np.argmax(np.append(pmf[::-1].cumsum()[::-1], 0.0) <= mass))
+
+
+@pytest.mark.parametrize(
+    ("p_add", "p_delete"), [(0.02, 0.3), (0.3, 0.02), (0.1, 0.1), (0.45, 0.5), (0.05, 0.9)]
+)
+def test_thresholds_are_looked_for_where_tails_begin(p_add, p_delete):
+    """Beside the one of a normal law its neighbours are tried: the true one must be among them, wherever it is."""
+    adds = np.array([400, 250, 30, 0])
+    for mass in (1e-4, 0.003, 0.1, 0.5, 0.9):
+        found = _quantiles(np.array([mass, 0.25]), p_add, p_delete, adds, 400 - adds)
+        true = [tail_begins(400 - a, a, p_delete, p_add, mass) for a in adds.tolist()]
+        assert np.abs(found[0] - true).max() <= 1
+    assert found.shape == (2, 4)
+
+
+def test_tails_are_granted_what_is_stated():
+    """What is cut off, and the rounding of as many terms as there are entries."""
+    first, second = np.array([300, 10]), np.array([200, 7])
+    _, error = tails(first, second, 0.5, 0.25, np.array([[200], [5]]))
+    variance = 300 * 0.25 + 200 * 0.1875
+    wide = min(np.sqrt(500 * 22.5), 15 + np.sqrt(225 + 90 * variance))
+    period = 2 * int(wide + 4) + 1
+    assert error == 4 * np.exp(-45.0) * period + 256 * 564 * 2.0**-53
+    theta, wave, back = _waves(period, 3)
+    assert back.shape == (period + 1, len(theta))
+    assert wave == pytest.approx(np.exp(2j * np.pi * np.arange(1, len(theta) + 1) / period))
+    assert np.all(3 * (1 - np.cos(theta)) < 45)
+    assert len(theta) == period // 2  # so little varies that every wave stands
+    assert len(_waves(period, 300)[0]) == int(np.arccos(1 - 45 / 300) / (2 * np.pi) * period)
+
+
+@pytest.mark.parametrize(("weak", "questions"), [(1200, 99), (900, 101), (2800, 120), (3100, 121)])
+def test_the_weakest_share_is_approached_from_either_side(weak, questions):
+    cap, asked = 4000, []
+
+    def most(total, deletes):
+        """What a share withstands: the less, the nearer it is to the weak one."""
+        return np.minimum(3000 + np.abs(deletes * cap / np.maximum(total, 1) - weak) / 2, 3995)
+
+    def test(adds, deletes):
+        asked.append((adds, deletes))
+        return bool(adds + deletes <= most(adds + deletes, deletes))
+
+    def sure(adds, deletes):
+        return (adds + deletes) <= most(adds + deletes, deletes)
+
+    right = max(k for k in range(2990, 3050) if np.all(k <= most(k, np.arange(k + 1))))
+    assert Splits(test, sure, None, cap).largest(2, 3500) == right
+    assert len(asked) == questions
+
+
 @pytest.mark.parametrize(("p", "q"), [(0.5, 0.45), (0.1, 0.7), (0.9, 0.95)])
 def test_tails_stay_within_their_stated_error(p, q):
     first, second = np.array([300, 100, 0, 499]), np.array([200, 400, 500, 1])
@@ -141,161 +301,3 @@ def test_tails_of_many_entries_that_hardly_vary_stay_within_their_stated_error(p
         pmf = np.convolve(*parts)
         for j in range(t.shape[1]):
             assert abs(found[i, j] - pmf[max(t[i, j], 0) :].sum()) < error / 4
-
-
-@pytest.mark.parametrize("start", [0, 3, 40, 69, 70, 71, 100, 10**9])
-@pytest.mark.parametrize("most", [2, 3, 40, 70, 71, 99, 100])
-def test_the_last_that_holds_is_found_from_anywhere(start, most):
-    asked = []
-    assert last(lambda k: asked.append(k) or k <= most, 2, 100, start) == most
-    assert all(2 < k <= 100 for k in asked)
-    assert last(lambda k: asked.append(k) or False, 5, 5, start) == 5
-
-
-def test_the_size_over_splits_is_that_of_asking_about_every_one():
-    """Certified attacks are any set that holds whatever is smaller; what is proved in bulk is any part of it."""
-    rng = np.random.default_rng(0)
-    sizes = set()
-    for case in range(400):
-        cap = int(rng.integers(4, 60))
-        ones = None if case % 3 == 0 else int(rng.integers(0, cap + 1))
-        most = np.sort(rng.integers(2, int(rng.integers(4, 80)), cap + 1))[
-            ::-1
-        ]  # additions withstood after r deletions
-        for r in range(3):
-            most[r] = max(most[r], 2 - r, 0)
-        calls = []
-
-        def test(adds, deletes, most=most, calls=calls):
-            calls.append((adds, deletes))
-            return bool(adds <= most[deletes])
-
-        def sure(adds, deletes, most=most):
-            return (adds <= most[deletes]) & (rng.random(len(adds)) < 0.7)
-
-        splits = Splits(test, sure, ones, cap)
-
-        def all_hold(k, splits=splits, most=most):
-            low, high = splits.ends(k)
-            return all(k - r <= most[r] for r in range(low, high + 1))
-
-        right = max(k for k in range(cap + 1) if all(all_hold(j) for j in range(k + 1)))
-        if right < 2:
-            continue
-        found = splits.largest(2, int(rng.integers(0, 70)))
-        assert found == right
-        assert all(a >= 0 and 0 <= d <= (cap if ones is None else ones) for a, d in calls)
-        sizes.add(found)
-    assert len(sizes) > 10
-
-
-def test_a_search_begins_near_the_size():
-    for noise in NOISES:
-        size = int(certified_size(0.999, 0.0005, noise, 10_000))
-        assert 0.4 * size <= expected_size(0.999, 0.0005, noise.p_add, noise.p_delete) <= 2 * size + 4
-    assert expected_size(0.9, 0.1, 0.5, 0.5) == 10**9
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "start", "most", "asked"),
-    [
-        (2, 1000, 690, 700, [690, 711, 700, 705, 702, 701]),  # a 32nd up, then halves
-        (
-            2,
-            1000,
-            690,
-            1000,
-            [690, 711, 774, 963, 1000],
-        ),  # ever three times as far, to the end and not beyond
-        (2, 1000, 690, 300, [690, 669, 606, 417, 209, 313, 261, 287, 300, 306, 303, 301]),  # and down
-        (2, 1000, 690, 2, [690, 669, 606, 417, 209, 105, 53, 27, 14, 8, 5, 3]),
-        (0, 100, 64, 80, [64, 66, 72, 90, 81, 76, 78, 79, 80]),
-        (2, 10, 0, 2, [3]),
-    ],
-)
-def test_a_search_asks_few(low, high, start, most, asked):
-    called = []
-    assert last(lambda k: called.append(k) or k <= most, low, high, start) == most
-    assert called == asked
-
-
-def test_a_first_step_may_be_given():
-    called = []
-    assert last(lambda k: called.append(k) or k <= 690, 2, 1000, 700, 1) == 690
-    assert called == [700, 699, 696, 687, 691, 689, 690]
-
-
-def test_what_fails_early_is_found_without_asking_about_everything():
-    """One weak split among thousands, near an end or in the middle: few exact questions lead to it."""
-    cap = 4000
-    for weak, limit, questions in ((1, 3000, 15), (17, 3000, 15), (1500, 3600, 31), (2000, 3990, 17)):
-        asked = []
-
-        def test(adds, deletes, weak=weak, limit=limit, asked=asked):
-            asked.append((adds, deletes))
-            share = abs(deletes * cap - weak * (adds + deletes)) <= 40 * (adds + deletes)
-            return adds + deletes <= (limit if share else 3995)
-
-        def sure(adds, deletes, test=test, asked=asked):
-            before = len(asked)
-            found = np.array([test(int(a), int(d)) for a, d in zip(adds, deletes, strict=True)])
-            del asked[before:]
-            return found & (adds + deletes <= 3995)
-
-        assert Splits(test, sure, None, cap).largest(2, 3500) == limit
-        assert len(asked) == questions
-
-
-def tail_begins(first, second, p, q, mass):
-    """The least t with Pr(Bin(first, p) + Bin(second, q) ≥ t) ≤ mass."""
-    pmf = np.convolve(*(stats.binom.pmf(np.arange(n + 1), n, r) for n, r in ((first, p), (second, q))))
-    return int(np.argmax(np.append(pmf[::-1].cumsum()[::-1], 0.0) <= mass))
-
-
-@pytest.mark.parametrize(
-    ("p_add", "p_delete"), [(0.02, 0.3), (0.3, 0.02), (0.1, 0.1), (0.45, 0.5), (0.05, 0.9)]
-)
-def test_thresholds_are_looked_for_where_tails_begin(p_add, p_delete):
-    """Beside the one of a normal law its neighbours are tried: the true one must be among them, wherever it is."""
-    adds = np.array([400, 250, 30, 0])
-    for mass in (1e-4, 0.003, 0.1, 0.5, 0.9):
-        found = _quantiles(np.array([mass, 0.25]), p_add, p_delete, adds, 400 - adds)
-        true = [tail_begins(400 - a, a, p_delete, p_add, mass) for a in adds.tolist()]
-        assert np.abs(found[0] - true).max() <= 1
-    assert found.shape == (2, 4)
-
-
-def test_tails_are_granted_what_is_stated():
-    """What is cut off, and the rounding of as many terms as there are entries."""
-    first, second = np.array([300, 10]), np.array([200, 7])
-    _, error = tails(first, second, 0.5, 0.25, np.array([[200], [5]]))
-    variance = 300 * 0.25 + 200 * 0.1875
-    wide = min(np.sqrt(500 * 22.5), 15 + np.sqrt(225 + 90 * variance))
-    period = 2 * int(wide + 4) + 1
-    assert error == 4 * np.exp(-45.0) * period + 256 * 564 * 2.0**-53
-    theta, wave, back = _waves(period, 3)
-    assert back.shape == (period + 1, len(theta))
-    assert wave == pytest.approx(np.exp(2j * np.pi * np.arange(1, len(theta) + 1) / period))
-    assert np.all(3 * (1 - np.cos(theta)) < 45)
-    assert len(theta) == period // 2  # so little varies that every wave stands
-    assert len(_waves(period, 300)[0]) == int(np.arccos(1 - 45 / 300) / (2 * np.pi) * period)
-
-
-@pytest.mark.parametrize(("weak", "questions"), [(1200, 99), (900, 101), (2800, 120), (3100, 121)])
-def test_the_weakest_share_is_approached_from_either_side(weak, questions):
-    cap, asked = 4000, []
-
-    def most(total, deletes):
-        """What a share withstands: the less, the nearer it is to the weak one."""
-        return np.minimum(3000 + np.abs(deletes * cap / np.maximum(total, 1) - weak) / 2, 3995)
-
-    def test(adds, deletes):
-        asked.append((adds, deletes))
-        return bool(adds + deletes <= most(adds + deletes, deletes))
-
-    def sure(adds, deletes):
-        return (adds + deletes) <= most(adds + deletes, deletes)
-
-    right = max(k for k in range(2990, 3050) if np.all(k <= most(k, np.arange(k + 1))))
-    assert Splits(test, sure, None, cap).largest(2, 3500) == right
-    assert len(asked) == questions
