@@ -56,6 +56,7 @@ NEAREST = {
     "regions": "size",
     "bounds": "ranking",
     "ballots": "electorate",
+    "duels": "electorate",
     "hiding": "visibility",
     "keep": "noise",
     "hide": "noise",
