@@ -1,13 +1,12 @@
 """The documentation in a real Chromium: light, dark and on a phone, an accessibility checker finds nothing."""
 
-import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests import browsing
 from tests.browsing import complaints
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -40,17 +39,8 @@ def site(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def chromium():
-    where = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if where is None:
-        say = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
-        say("there is no Chromium on this machine")
-    api = pytest.importorskip("playwright.sync_api")
-    with api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=where, args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
-        )
+    with browsing.chromium("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage") as browser:
         yield browser
-        browser.close()
 
 
 @pytest.mark.parametrize("look", LOOKS)

@@ -1,12 +1,10 @@
 """The page in a real Chromium: it sorts, searches, draws, obeys the keyboard, and asks nothing of anybody."""
 
-import os
-import shutil
-
 import numpy as np
 import pytest
 
 import unswayed as us
+from tests import browsing
 from tests.browsing import complaints
 from unswayed.report.html import write_report
 
@@ -27,15 +25,8 @@ NASTY = '</script><img src="https://example.invalid/x.png" onerror="window.hacke
 
 @pytest.fixture(scope="module")
 def chromium():
-    where = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if where is None:
-        say = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
-        say("there is no Chromium on this machine")
-    api = pytest.importorskip("playwright.sync_api")
-    with api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=where, args=QUIET)
+    with browsing.chromium(*QUIET) as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -9,11 +9,9 @@ The work needs numpy, scipy, torch and torch_geometric alone; certifying what wa
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from unswayed.errors import InputError
 from unswayed.experiments.kept import Result as Kept
-from unswayed.experiments.kept import Say, arguments, complete, read_all, settings
+from unswayed.experiments.kept import Work, arguments, check_names, preparing, read_all, settings
 from unswayed.theory.noise import AddDelete
 
 COMMAND = "unswayed reproduce beyond"
@@ -63,11 +61,8 @@ def cases(
     protocols: Collection[str] = PROTOCOLS,
 ) -> Iterator[Case]:
     """Seeds outermost, so that an interrupted run has all settings for fewer seeds; PubMed with the fewest labels alone."""
-    for given, known, what in ((datasets or (), LEVELS, "dataset"), (protocols, PROTOCOLS, "protocol")):
-        if unknown := [name for name in given if name not in known]:
-            raise InputError(
-                f"This experiment knows no {what} {unknown[0]!r}; choose from {', '.join(known)}."
-            )
+    check_names("dataset", datasets, LEVELS)
+    check_names("protocol", protocols, PROTOCOLS)
     for seed in seeds:
         for protocol in protocols:
             for name in LEVELS if datasets is None else datasets:
@@ -75,20 +70,13 @@ def cases(
                     yield Case(name, per_class, seed, protocol)
 
 
-def prepare(
-    wanted: Iterator[Case],
-    *,
-    runs: Path,
-    device: str = "cpu",
-    samples: int = SAMPLES,
-    stop_after: float = float("inf"),
-    say: Say = print,
-) -> int:
-    """Do what is missing and keep it; how many results are still missing."""
+def _worker(device: str, samples: int) -> Work[Case]:
     from unswayed.experiments.beyond_work import work
 
-    how: dict[str, Any] = {"runs": runs, "device": device, "command": COMMAND, "stop_after": stop_after}
-    return complete(wanted, lambda case: work(case, samples, device), say=say, **how)
+    return lambda case: work(case, samples, device)
+
+
+prepare = preparing(COMMAND, _worker, SAMPLES)
 
 
 def results(runs: Path) -> list[Result]:

@@ -6,13 +6,21 @@
 The work needs numpy, scipy, torch and torch_geometric alone; certifying what was polled comes later.
 """
 
-import time
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from unswayed.errors import InputError
-from unswayed.experiments.kept import Arrays, Facts, Say, arguments, complete, read_all, settings
+from unswayed.experiments.kept import (
+    Arrays,
+    Facts,
+    Work,
+    arguments,
+    check_names,
+    preparing,
+    read_all,
+    settings,
+    tried,
+)
 from unswayed.experiments.kept import Result as Kept
 
 # Each kind of proof twice: of what known labels say, without any training, and of what one teacher taught
@@ -58,11 +66,8 @@ def cases(
 ) -> Iterator[Case]:
     """Every result wanted, seeds outermost, so that an interrupted run has every graph for fewer splits."""
     every = sorted({method for own in METHODS.values() for method in own})
-    for kind, named, there in (("dataset", datasets, METHODS), ("method", methods, every)):
-        if unknown := [name for name in named or () if name not in there]:
-            raise InputError(
-                f"This experiment knows no {kind} {unknown[0]!r}; choose from {', '.join(there)}."
-            )
+    check_names("dataset", datasets, METHODS)
+    check_names("method", methods, every)
     for seed in seeds:
         for dataset, own in METHODS.items():
             if datasets is None or dataset in datasets:
@@ -70,16 +75,7 @@ def cases(
                 yield from (Case(dataset, seed, method) for method in wanted)
 
 
-def prepare(
-    wanted: Iterator[Case],
-    *,
-    runs: Path,
-    device: str = "cpu",
-    samples: int = 10_000,
-    stop_after: float = float("inf"),
-    say: Say = print,
-) -> int:
-    """Do what is missing and keep it; how many results are still missing."""
+def _worker(device: str, samples: int) -> Work[Case]:
     from unswayed.experiments.hiding_bench import Bench
     from unswayed.experiments.hiding_methods import METHOD_OF
 
@@ -90,11 +86,12 @@ def prepare(
         if place not in benches:
             benches.clear()
             benches[place] = Bench.of(case, device, samples)
-        started = time.perf_counter()
-        arrays, facts = METHOD_OF[case.method](benches[place])
-        return {**benches[place].common(), **arrays}, {**facts, "seconds": time.perf_counter() - started}
+        return tried(METHOD_OF[case.method], benches[place])
 
-    return complete(wanted, work, runs=runs, device=device, command=COMMAND, stop_after=stop_after, say=say)
+    return work
+
+
+prepare = preparing(COMMAND, _worker)
 
 
 def results(runs: Path) -> list[Result]:

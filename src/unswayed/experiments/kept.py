@@ -8,7 +8,7 @@ import argparse
 import io
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from unswayed.errors import InputError
 from unswayed.files import write_atomically
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -97,6 +98,38 @@ def complete(
     if left:
         say(f"Out of time: {left} results are left for another run.")
     return left
+
+
+def preparing(command: str, worker: Callable[[str, int], Work[C]], usual: int = 10_000) -> Callable[..., int]:
+    """An experiment's `prepare`; `worker` makes what works on a case, from a device and a number of samples."""
+
+    def prepare(
+        wanted: Iterable[C],
+        *,
+        runs: Path,
+        device: str = "cpu",
+        samples: int = usual,
+        stop_after: float = float("inf"),
+        say: Say = print,
+    ) -> int:
+        """Do what is missing and keep it; how many results are still missing."""
+        how: dict[str, Any] = {"runs": runs, "device": device, "command": command, "stop_after": stop_after}
+        return complete(wanted, worker(device, samples), say=say, **how)
+
+    return prepare
+
+
+def tried(method: Callable[[Any], tuple[Arrays, Facts]], bench: Any) -> tuple[Arrays, Facts]:
+    """What a method found on a bench, with what all methods keep, and the seconds that it took."""
+    started = time.perf_counter()
+    arrays, facts = method(bench)
+    return {**bench.common(), **arrays}, {**facts, "seconds": time.perf_counter() - started}
+
+
+def check_names(what: str, given: Iterable[str] | None, known: Collection[str]) -> None:
+    """Refuse a name that an experiment does not know."""
+    if unknown := [name for name in given or () if name not in known]:
+        raise InputError(f"This experiment knows no {what} {unknown[0]!r}; choose from {', '.join(known)}.")
 
 
 def summary(arrays: Arrays) -> str:

@@ -6,14 +6,21 @@
 The work needs numpy, scipy, torch and torch_geometric alone; certifying what was polled comes later.
 """
 
-import time
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unswayed.errors import InputError
-from unswayed.experiments.kept import Arrays, Facts, Say, arguments, complete, read_all, settings
+from unswayed.experiments.kept import (
+    Arrays,
+    Facts,
+    arguments,
+    check_names,
+    preparing,
+    read_all,
+    settings,
+    tried,
+)
 from unswayed.experiments.kept import Result as Kept
 
 if TYPE_CHECKING:
@@ -72,15 +79,9 @@ def cases(
     methods: Collection[str] | None = None,
 ) -> Iterator[Case]:
     """Every result wanted, seeds outermost, so that an interrupted run has every graph for fewer splits."""
-    for given, known, what in (
-        (datasets, EVERY, "dataset"),
-        (protocols, PROTOCOLS, "protocol"),
-        (methods or (), (*METHODS, "pairs", "flags"), "method"),
-    ):
-        if unknown := [name for name in given if name not in known]:
-            raise InputError(
-                f"This experiment knows no {what} {unknown[0]!r}; choose from {', '.join(known)}."
-            )
+    check_names("dataset", datasets, EVERY)
+    check_names("protocol", protocols, PROTOCOLS)
+    check_names("method", methods, (*METHODS, "pairs", "flags"))
     for seed in seeds:
         for dataset in (name for name in EVERY if name in datasets):
             for protocol in (name for name in PROTOCOLS if name in protocols):
@@ -89,20 +90,6 @@ def cases(
                         continue
                     if method not in FREE_OF_PROTOCOL or protocol == PROTOCOLS[0]:
                         yield Case(dataset, protocol, seed, method)
-
-
-def prepare(
-    wanted: Iterator[Case],
-    *,
-    runs: Path,
-    device: str = "cpu",
-    samples: int = 10_000,
-    stop_after: float = float("inf"),
-    say: Say = print,
-) -> int:
-    """Do what is missing and keep it; how many results are still missing."""
-    work = _Work(device, samples)
-    return complete(wanted, work, runs=runs, device=device, command=COMMAND, stop_after=stop_after, say=say)
 
 
 class _Work:
@@ -119,9 +106,10 @@ class _Work:
         if self.bench is None or not self.bench.serves(case):
             self.bench = Bench.of(case, device=self.device, samples=self.samples)
         self.bench = self.bench.for_case(case)
-        started = time.perf_counter()
-        arrays, facts = METHOD_OF[case.method](self.bench)
-        return {**self.bench.common(), **arrays}, {**facts, "seconds": time.perf_counter() - started}
+        return tried(METHOD_OF[case.method], self.bench)
+
+
+prepare = preparing(COMMAND, _Work)
 
 
 def results(runs: Path) -> list[Result]:

@@ -14,7 +14,7 @@ from unswayed.serving.still import Still
 FORMAT = 1
 WHAT = "file of a service"
 EXTRA = "extra."
-WORDS = ("edge_data", "left_out", "kind", "names")
+TEXTS = ("edge_data", "left_out", "kind", "names")
 
 
 def save(path: str | os.PathLike[str], graph: Still, told: Mapping[str, Any]) -> None:
@@ -23,7 +23,7 @@ def save(path: str | os.PathLike[str], graph: Still, told: Mapping[str, Any]) ->
     if graph.x is not None:
         arrays["x"] = graph.x.numpy()
     arrays |= {EXTRA + name: value.numpy() for name, value in graph.extras.items()}
-    words = {"num_nodes": graph.num_nodes, **{name: getattr(graph, name) for name in WORDS}}
+    words = {"num_nodes": graph.num_nodes, **{name: getattr(graph, name) for name in TEXTS}}
     write_arrays(path, {"service": FORMAT, "graph": words, **told}, arrays)
 
 

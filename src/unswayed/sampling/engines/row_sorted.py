@@ -16,9 +16,9 @@ from unswayed.sampling.engines.layers import Sent
 from unswayed.sampling.engines.row_sums import TOGETHER, Flips, ordinary
 from unswayed.sampling.engines.surroundings import Surroundings
 
-# Clean neighbours are taken out of a sum that they are part of, so none may outweigh another node by more than e^SPREAD, nor
+# Clean neighbours are taken out of a sum that they are part of, so none may outweigh another node by more than e^UNLIKE, nor
 # have values so much larger than usual that its rounding would show.
-SPREAD = 4.0
+UNLIKE = 4.0
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class SortedSum:
     @staticmethod
     def suits(layer: Attention, sent: Sent) -> bool:
         """Whether the layer's scores have this form and are so close together that nothing is lost in rounding."""
-        return layer.splits and layer.spread(sent) < SPREAD and ordinary(sent[0])
+        return layer.splits and layer.spread(sent) < UNLIKE and ordinary(sent[0])
 
     def __call__(self, flips: Flips) -> Tensor:
         """[S, T, H(C + 1)]."""
