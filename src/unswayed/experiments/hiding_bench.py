@@ -101,7 +101,7 @@ class Bench:
         learning = OwnScores(
             lambda: network(1.0).own.to(self.device), self.seen, classes, self.case.seed, self.device
         )
-        weights = learning.best(self.case.protocol, distil=True, teacher=self.teacher)
+        weights, *_ = learning.best(self.case.protocol, distil=True, teacher=self.teacher)
         for tau, lead in product(TAUS, LEADS):
             mixed = network(tau)
             mixed.own.load_state_dict(weights)

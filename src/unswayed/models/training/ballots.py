@@ -17,7 +17,7 @@ from torch.nn import functional
 from unswayed.ballots.links import Links
 from unswayed.ballots.networks import BallotNetwork, LabelBallots
 from unswayed.datasets import Dataset, Split
-from unswayed.models.training.aims import FEW, Aims, aims_of
+from unswayed.models.training.aims import Aims, aims_of
 from unswayed.models.training.ballot_settings import BallotSettings
 from unswayed.models.training.classroom import (
     Classroom,
@@ -28,7 +28,7 @@ from unswayed.models.training.classroom import (
     without,
 )
 from unswayed.models.training.keeping import Best, Progress, ThinDropout, seeded
-from unswayed.models.training.own_scores import OwnScores
+from unswayed.models.training.own_scores import OwnScores, Weights
 from unswayed.models.training.view import View, view
 from unswayed.models.training.worst import Rows, margins, most_against, worst_harm
 
@@ -123,38 +123,37 @@ class _Teaching:
     settings: BallotSettings
     seed: int
     device: str
-    own: dict[str, Tensor] | None = None
+    own: tuple[Weights, ...] = ()  # own scores that learnt alone, the better ones first
     aims: Aims = field(default_factory=Aims)
-
-    @property
-    def attack_size(self) -> int:
-        """How many changes the worst case allows for: as set, or as few as count."""
-        return min(self.settings.attack_size, FEW) if self.aims.features_lead else self.settings.attack_size
 
     def aiming(self, protocol: str, teacher: Tensor | None) -> "_Teaching":
         """The same with own scores that learnt alone, and the aims that follow from them."""
-        taught = replace(self, own=self.own_scores(protocol, teacher))
-        silent = None if taught.own is None else _ballots_off(taught.with_own(self.settings.taus[0]))
+        taught = replace(self, own=tuple(self.own_scores(protocol, teacher)))
+        silent = _ballots_off(taught.with_own(self.settings.taus[0])) if taught.own else None
         return replace(taught, aims=aims_of(self.room, silent, self.settings.attack_size))
 
-    def with_own(self, tau: float) -> BallotNetwork:
+    def with_own(self, tau: float, place: int = 0) -> BallotNetwork:
         """An untrained network whose own scores have learnt alone, but say nothing yet."""
         network = self.network(tau)
-        if self.own is not None:
-            network.own.load_state_dict(self.own)
+        if self.own:
+            network.own.load_state_dict(self.own[place])
         return network
 
     def start(self, tau: float, best: Best) -> BallotNetwork:
-        """Where training begins: at label ballots, or, where features say more, at the best mixture of both; all are offered."""
-        loudest, start = -1.0, self.with_own(tau)
-        for lead in LEANINGS if self.aims.features_lead else ():
-            mixed = self.with_own(tau)
-            with torch.no_grad():
-                mixed.own_weight.fill_(lead / self._usual_lead(mixed))
-            score = self._offer(best, mixed.eval())
-            if score > loudest:
-                loudest, start = score, mixed
-        return start
+        """Where training begins: at label ballots. Where features say more, mixtures of both are offered, and own scores begin anew.
+
+        Own scores that learnt alone are too sure of the training nodes: beside them links would learn nothing.
+        """
+        if not self.aims.features_lead:
+            return self.with_own(tau)
+        for place in range(len(self.own)):
+            self._offer(best, _ballots_off(self.with_own(tau, place)))
+            for lead in LEANINGS:
+                mixed = self.with_own(tau, place)
+                with torch.no_grad():
+                    mixed.own_weight.fill_(lead / self._usual_lead(mixed))
+                self._offer(best, mixed.eval())
+        return self.network(tau)
 
     def _usual_lead(self, network: BallotNetwork) -> float:
         """By how much own scores prefer one class to the next, for the median validation node."""
@@ -175,10 +174,10 @@ class _Teaching:
             )
         return network.to(self.device)
 
-    def own_scores(self, protocol: str, teacher: Tensor | None) -> dict[str, Tensor] | None:
-        """Weights of own scores that learnt alone; None without features, where there is nothing to learn."""
+    def own_scores(self, protocol: str, teacher: Tensor | None) -> list[Weights]:
+        """Weights of own scores that learnt alone, from labels and from a teacher; without features there is nothing to learn."""
         if not self.dataset.num_features:
-            return None
+            return []
         alone = OwnScores(
             lambda: self.network(1.0).own, self.room.seen, self.room.classes, self.seed, self.device
         )
@@ -197,7 +196,8 @@ class _Teaching:
         dropped = ThinDropout(links.x, settings.input_dropout) if links.x is not None else None
         starts = links.starts()
         self._offer(best, network)
-        self._offer(best, _ballots_off(network))
+        if not self.aims.features_lead:
+            self._offer(best, _ballots_off(network))
         leads = () if self.dataset.num_features else (1, 2, settings.attack_size, 2 * settings.attack_size)
         for votes in leads:
             self._offer(best, self._with_default(network, votes))
@@ -242,7 +242,7 @@ class _Teaching:
         learnt = train[torch.randperm(len(train), device=train.device)][: max(len(train) // 2, 1)]
         said = network.newcomers(links, room.known.index_fill(0, learnt, -1))
         share = settings.worst_share(step)
-        against = most_against(said, self.attack_size) if share else None
+        against = most_against(said, self.settings.attack_size) if share else None
         loss, weight = torch.zeros((), device=said.device), torch.zeros((), device=said.device)
         parts = Rows.alike(starts, learnt[: settings.batch])
         targets = torch.cat([rows.targets for rows in parts])
@@ -255,8 +255,10 @@ class _Teaching:
             scale = (2 + rows.degree)[:, None] / settings.sharpness  # a margin per link, whatever the degree
             loss = loss + (1 - share) * self._wrong(margin / scale, label)
             if against is not None:
-                harm = worst_harm(own, heard, against, rows, label, self.attack_size, settings.change)
-                attacked = (margin - harm) / (scale + self.attack_size / settings.sharpness)
+                harm = worst_harm(
+                    own, heard, against, rows, label, self.settings.attack_size, settings.change
+                )
+                attacked = (margin - harm) / (scale + self.settings.attack_size / settings.sharpness)
                 loss = loss + share * self._wrong(attacked, label)
             weight = weight + room.weights[label].sum()
         return loss / weight

@@ -35,13 +35,13 @@ class OwnScores:
     seed: int
     device: str
 
-    def best(self, protocol: str, *, distil: bool, teacher: Tensor | None) -> Weights:
-        """Weights that learnt the labels, or a teacher's answers where that is better on validation nodes.
+    def best(self, protocol: str, *, distil: bool, teacher: Tensor | None) -> list[Weights]:
+        """Weights that learnt the labels and weights that learnt a teacher's answers, the better on validation nodes first.
 
         Test nodes are strangers in the inductive protocol, so there the teacher's answers on validation nodes are not learnt:
         those would not be judged as strangers.
         """
-        options = [self._taught(None, self.seen.train, how) for how in FROM_LABELS]
+        found = [_better([self._taught(None, self.seen.train, how) for how in FROM_LABELS])]
         if distil:
             soft = (
                 taught(self.seen, self.classes, seed=self.seed, device=self.device)
@@ -52,8 +52,8 @@ class OwnScores:
             if protocol == "inductive":
                 pool[self.seen.val] = False
             shown = pool.nonzero()[:, 0]
-            options += [self._taught(soft, shown, how) for how in FROM_TEACHER]
-        return max(options, key=lambda option: option[0])[1]
+            found.append(_better([self._taught(soft, shown, how) for how in FROM_TEACHER]))
+        return [weights for _, weights in sorted(found, key=lambda option: -option[0])]
 
     def _taught(self, soft: Tensor | None, learnt: Tensor, how: CleanSettings) -> tuple[float, Weights]:
         """Validation accuracy and weights after these nodes' soft labels were learnt; None: their own labels."""
@@ -64,6 +64,11 @@ class OwnScores:
         with torch.no_grad():
             right = own(seen.data.x[seen.val]).argmax(dim=1) == seen.data.y[seen.val]
         return float(right.float().mean()), own.state_dict()
+
+
+def _better(options: list[tuple[float, Weights]]) -> tuple[float, Weights]:
+    """The first of those that are right about the most validation nodes."""
+    return max(options, key=lambda option: option[0])
 
 
 class _Alone(nn.Module):
