@@ -144,6 +144,20 @@ def test_thresholds_are_looked_for_where_tails_begin(p_add, p_delete):
     assert found.shape == (2, 4)
 
 
+@pytest.mark.parametrize(("p_add", "p_delete"), [(0.02, 0.3), (0.3, 0.02), (0.05, 0.9)])
+def test_thresholds_are_those_of_a_normal_law_set_right_for_its_skew(p_add, p_delete):
+    """Cornish and Fisher's first correction, from moments that scipy knows."""
+    adds, mass = np.array([40, 9, 3, 0]), np.array([1e-5, 0.02, 0.4])
+    parts = [
+        stats.binom(n, p).stats(moments="mvs") for n, p in ((40 - adds + 1, p_delete), (adds + 1, p_add))
+    ]
+    mean, variance = (sum(part[i] for part in parts) for i in (0, 1))
+    third = sum(v**1.5 * skew for _, v, skew in parts)
+    z = stats.norm.isf(mass)[:, None]
+    expected = np.ceil(mean + z * np.sqrt(variance) + (z**2 - 1) * third / variance / 6)
+    assert np.array_equal(_quantiles(mass, p_add, p_delete, adds + 1, 40 - adds + 1), expected)
+
+
 def test_tails_are_granted_what_is_stated():
     """What is cut off, and the rounding of as many terms as there are entries."""
     first, second = np.array([300, 10]), np.array([200, 7])

@@ -256,6 +256,15 @@ def test_regions_that_underflow_are_left_to_balls():
     assert y.sum() > 0.99
 
 
+def test_a_region_that_float64_calls_impossible_is_left_to_balls():
+    """Half to the power of 1,100 is no float, but it is not 0: a certainty has no mass there."""
+    law = Unseen(Fraction(1, 2))
+    assert law.common(np.array([0]), np.array([1100]), np.array([0]))[0].tolist() == [[0.0]]
+    assert ask(law, 1.0, 0.0, 0, 1100)
+    assert not ask(law, 1.0, 0.0, 1, 1100)
+    assert not ask(law, 0.999, 0.0, 0, 1100)
+
+
 def test_rest_is_clipped_to_what_the_top_leaves():
     for law, ones in ((Seats(5, 50), 90), (Unseen(Fraction(9, 10)), None)):
         assert size(law, 0.9, 0.5, 200, ones) == size(law, 0.9, 1 - 0.9, 200, ones) > 0
