@@ -80,8 +80,10 @@ class Layout:
         sample, entry = present.nonzero(as_tuple=True)
         sample *= n
         one, other = self.first[entry] + sample, self.second[entry] + sample
-        shift = (torch.arange(count, device=sample.device) * n).repeat_interleave(self.constant.shape[1])
-        fixed = self.constant.repeat(1, count) + shift
+        fixed = self.constant
+        if count != 1:  # a single graph is asked about often, and it may be large
+            shift = (torch.arange(count, device=sample.device) * n).repeat_interleave(fixed.shape[1])
+            fixed = fixed.repeat(1, count) + shift
         if self.one_way:
             return torch.cat([fixed, torch.stack([one, other])], dim=1)
         return torch.cat([fixed, torch.stack([torch.cat([one, other]), torch.cat([other, one])])], dim=1)

@@ -4,6 +4,7 @@ import copy
 import os
 from typing import Any
 
+import torch
 from torch import nn
 
 from unswayed.certificates.predicted import Labels
@@ -59,7 +60,7 @@ class Smoothed:
     def _open(self, model: Any, settings: Settings, graph: Still) -> None:
         model = _own_copy(model)
         self.settings, self.graph = settings, graph
-        everyone = Row(graph, range(graph.num_nodes))
+        everyone = Row(graph, torch.arange(graph.num_nodes))
         self._asked: Sampled | Exact = (
             Exact(model, everyone, settings.names(model))
             if settings.noise is None

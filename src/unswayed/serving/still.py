@@ -34,6 +34,15 @@ class Still(Graph):
     def _constants(self) -> str:
         return super().constants()
 
+    @property
+    def edge_index(self) -> Tensor:
+        """int64[2, 2m + loops]: a copy, since a model may write to what it is handed."""
+        return self._edges.clone()
+
+    @cached_property
+    def _edges(self) -> Tensor:
+        return super().edge_index
+
     def degrees(self) -> Tensor:
         """int64[n]: neighbours of each node other than itself."""
         return self._degrees

@@ -45,7 +45,7 @@ class Nearby:
         heard = torch.zeros(graph.num_nodes, dtype=torch.bool, device=edges.device)
         heard[nodes] = True
         for _ in range(self.hops - 1):  # whose state, before the last round, takes all its edges
-            heard[edges.flip(0)[:, heard[edges[0]] | heard[edges[1]]]] = True
+            heard[edges[:, heard[edges[0]] | heard[edges[1]]]] = True
         edges = edges[:, heard[edges[0]] | heard[edges[1]]]
         there = heard.clone()
         there[edges] = True
