@@ -1,5 +1,7 @@
 """The benchmark of large graphs, on a small one: every kind of point, and a graph as it says."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -23,6 +25,15 @@ def test_every_kind_gives_a_row(kind):
     assert row["peak_gib"] >= row["before_gib"] > 0
     assert row.get("audit_agreed", 2) == 2
     assert row["mean_size"] >= -1
+
+
+def test_rows_that_were_not_measured_again_stay(tmp_path):
+    old, new = {"kind": "keep", "n": 9, "seconds": 1}, {"kind": "keep", "n": 9, "seconds": 2}
+    other = {"kind": "prove", "n": 5, "seconds": 3}
+    path = tmp_path / "scale.json"
+    assert scale.merged([old, other], path) == [other, old]
+    assert scale.merged([new], path) == [other, new]
+    assert json.loads(path.read_text())["rows"] == [other, new]
 
 
 def test_the_curves_are_drawn(tmp_path):

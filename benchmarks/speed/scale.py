@@ -4,11 +4,12 @@
 
 Degrees follow a power law with mean 16; 100 features in a memory-mapped file, 40 classes, GraphSAGE with two layers of 64. Votes are
 polled with a few links kept, and with links deleted and ten added; proofs are those of untrained label ballots that know a fifth of the labels.
-Writes scale.json, scale.png and scale.svg.
+Writes scale.json, scale.png and scale.svg; rows that are there already and were not measured again stay.
 """
 
 import argparse
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GraphSAGE
 
 import unswayed as us
+from unswayed.experiments.runs import commit, device_name
 
 FEATURES, CLASSES, WIDTH, DEGREE = 100, 40, 64, 16
 KINDS = ("keep", "add and delete", "prove")
@@ -104,7 +106,7 @@ def point(kind: str, n: int, targets: int, samples: int, audit: int) -> dict[str
             "before_gib": before / 2**20,
             "peak_gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
         }
-    return row | facts(found)
+    return row | facts(found) | {"device": device_name("cpu"), "commit": commit(), "load": os.getloadavg()[0]}
 
 
 def facts(found: Any) -> dict[str, Any]:
@@ -126,6 +128,17 @@ def fresh(*setting: Any) -> dict[str, Any]:
     row: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     print(json.dumps(row), flush=True)
     return row
+
+
+def merged(rows: list[dict[str, Any]], path: Path) -> list[dict[str, Any]]:
+    """All rows of the file, with these in place of older ones of the same kind and size; it is written again."""
+    before = json.loads(path.read_text())["rows"] if path.exists() else []
+    every = {(row["n"], row["kind"]): row for row in [*before, *rows]}
+    told = [every[place] for place in sorted(every)]
+    path.write_text(
+        json.dumps({"command": "python -m benchmarks.speed.scale", "rows": told}, indent=2) + "\n"
+    )
+    return told
 
 
 def draw(rows: list[dict[str, Any]], path: Path) -> None:
@@ -169,8 +182,8 @@ def main() -> None:
         return
     rows = [fresh(kind, n, a.targets, a.samples, a.audit) for n in a.nodes for kind in a.kinds]
     a.out.mkdir(parents=True, exist_ok=True)
-    (a.out / "scale.json").write_text(json.dumps({"rows": rows}, indent=2) + "\n")
-    draw(rows, a.out / "scale")
+    told = merged(rows, a.out / "scale.json")
+    draw(told, a.out / "scale")
 
 
 if __name__ == "__main__":
