@@ -50,9 +50,12 @@ def test_keys_are_found_by_tables_and_by_searching_alike(
     share: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Keys, "MANY", share)
+    monkeypatch.setattr(Keys, "SORTED", share)
     keys = Keys.union(50, torch.tensor([7, 3, 41]), torch.tensor([3, 20]))
     assert keys.keys.tolist() == [3, 7, 20, 41]
     assert keys.place(torch.tensor([20, 0, 3, 49, 41])).tolist() == [2, -1, 0, -1, 3]
+    assert keys.has(torch.tensor([20, 0, 3, 49, 41])).tolist() == [True, False, True, False, True]
+    assert keys.at(torch.tensor([20, 3, 41])).tolist() == [2, 0, 3]
     assert Keys.union(50, torch.zeros(0, dtype=torch.int64)).place(torch.tensor([1])).tolist() == [-1]
 
 

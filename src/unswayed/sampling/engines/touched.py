@@ -6,6 +6,8 @@ computed anew is a full sum over the neighbours that are there, in the order of 
 clean sum, and equal noisy structures give equal sums, whichever clean graph they came from.
 """
 
+from functools import cached_property
+
 import torch
 from torch import Tensor
 
@@ -13,7 +15,6 @@ from unswayed.sampling.engines.edges import Edges, Listed
 from unswayed.sampling.engines.planned import Planned
 from unswayed.sampling.engines.surroundings import Surroundings
 from unswayed.sampling.layout import Layout
-from unswayed.sampling.sparse import merge
 
 
 class Tables:
@@ -34,31 +35,46 @@ class Tables:
 
 
 class Keys:
-    """Keys in ascending order, and where each of them is: by a table where they are many, which is then much faster."""
+    """Keys in ascending order, and where each of them is: by tables where they are not too few, which is much faster."""
 
-    MANY = 1 / 16  # of all keys that there might be
+    MANY = 1 / 1024  # of all keys that there might be: enough for tables …
+    SORTED = 1 / 128  # … and too many to be sorted
 
-    def __init__(self, keys: Tensor, size: int) -> None:
-        """Keys are below `size`."""
-        self.keys, self.size, self.table = keys, size, None
-        if keys.numel() >= self.MANY * size:
-            self.table = torch.full((size,), -1, dtype=torch.int64, device=keys.device)
-            self.table[keys] = torch.arange(keys.numel(), device=keys.device)
+    def __init__(self, keys: Tensor, size: int, there: Tensor | None = None) -> None:
+        """Keys are below `size`; `there` bool[size] says which of them are there, if it is known."""
+        self.keys, self.size, self.there = keys, size, there
+        if there is None and keys.numel() >= self.MANY * size:
+            self.there = torch.zeros(size, dtype=torch.bool, device=keys.device).index_fill_(0, keys, True)
 
     @classmethod
     def union(cls, size: int, *parts: Tensor) -> "Keys":
         """All keys of these parts, each once."""
-        if sum(part.numel() for part in parts) < cls.MANY * size:
+        if sum(part.numel() for part in parts) < cls.SORTED * size:
             return cls(torch.unique(torch.cat(parts)), size)
         there = torch.zeros(size, dtype=torch.bool, device=parts[0].device)
         for part in parts:
             there[part] = True
-        return cls(there.nonzero()[:, 0], size)
+        return cls(there.nonzero()[:, 0], size, there)
+
+    @cached_property
+    def table(self) -> Tensor:
+        """Where each key is; nothing that means anything where there is none."""
+        table = torch.empty(self.size, dtype=torch.int64, device=self.keys.device)
+        table[self.keys] = torch.arange(self.keys.numel(), device=self.keys.device)
+        return table
+
+    def has(self, wanted: Tensor) -> Tensor:
+        """bool: whether these keys are there."""
+        return self.place(wanted) >= 0 if self.there is None else self.there[wanted]
+
+    def at(self, wanted: Tensor) -> Tensor:
+        """Where these keys are, all of which are there."""
+        return torch.searchsorted(self.keys, wanted) if self.there is None else self.table[wanted]
 
     def place(self, wanted: Tensor) -> Tensor:
         """Where these keys are, or -1 where they are not."""
-        if self.table is not None:
-            return self.table[wanted]
+        if self.there is not None:
+            return torch.where(self.there[wanted], self.table[wanted], -1)
         if not self.keys.numel():
             return torch.full_like(wanted, -1)
         place = torch.searchsorted(self.keys, wanted).clamp_(max=self.keys.numel() - 1)
@@ -76,7 +92,7 @@ class Rounds:
         for depth in range(self.plan.depth, 0, -1):
             at = self.needed[depth]
             if depth == 1:
-                self.anew = (self.differing().place(at.keys) >= 0).nonzero()[:, 0]
+                self.anew = self.differing().has(at.keys).nonzero()[:, 0]
                 at = Keys(at.keys[self.anew], at.size)
             self.needed[depth - 1], self.rounds[depth] = self.go_back(depth, at)
 
@@ -118,7 +134,7 @@ class Rounds:
         here, made = self.needed[depth].keys, self.plan.steps[i].depth
         if made == 0:
             return self.tables.known.rest[i].index_select(0, here % self.n)[None]
-        return values[i] if made == depth else values[i].index_select(1, self.needed[made].place(here))
+        return values[i] if made == depth else values[i].index_select(1, self.needed[made].at(here))
 
 
 class Changed:
@@ -138,16 +154,17 @@ class Changed:
         ends, there = torch.cat([one, other]), torch.cat([layout.second[entry], layout.first[entry]])
         link, gone = ends * n + there, torch.cat([gone, gone])
         self.added, self.gone = link[~gone].sort().values, link[gone].sort().values
+        self.to = self.added // n
+        self.by = self.to - self.to % n + self.added % n
         self.size = self.samples * n
         self.ends = Keys.union(self.size, ends)
         change = torch.where(gone, -1, 1)
-        self.change = torch.zeros_like(self.ends.keys).index_add_(0, self.ends.place(ends), change)
+        self.change = torch.zeros_like(self.ends.keys).index_add_(0, self.ends.at(ends), change)
 
     def degree(self, keys: Tensor, clean: Tensor) -> Tensor:
         """How many neighbours the nodes of samples have."""
-        place, degree = self.ends.place(keys), clean[keys % self.n]
-        moved = (place >= 0).nonzero()[:, 0]
-        degree[moved] += self.change[place[moved]].to(degree.dtype)
+        degree, moved = clean[keys % self.n], self.ends.has(keys).nonzero()[:, 0]
+        degree[moved] += self.change[self.ends.at(keys[moved])].to(degree.dtype)
         return degree
 
     def links(self, at: Keys, tables: Tables) -> tuple[Tensor, Tensor]:
@@ -155,27 +172,34 @@ class Changed:
         keys, node = at.keys, at.keys % self.n
         first, count = tables.starts[node], tables.starts[node + 1] - tables.starts[node]
         to = torch.repeat_interleave(torch.arange(keys.numel(), device=keys.device), count)
-        within = torch.arange(to.numel(), device=keys.device) - (count.cumsum(0) - count)[to]
-        receiver, sender = keys[to], tables.columns[first[to] + within]
-        link = receiver * self.n + sender
-        kept = ~self._lost(link, receiver, sender)
-        place = at.place(self.added // self.n)
-        wanted = place >= 0
-        number = torch.bincount(torch.cat([to[kept], place[wanted]]), minlength=keys.numel())
-        link = merge(link[kept], self.added[wanted])
-        starts = torch.cat([number.new_zeros(1), number.cumsum(0)])
-        receiver = link // self.n
-        return starts, receiver - receiver % self.n + link % self.n
-
-    def _lost(self, link: Tensor, receiver: Tensor, sender: Tensor) -> Tensor:
-        """Which of these links of the clean graph are gone: both ends of such a link are ends of changed ones."""
-        lost = torch.zeros_like(link, dtype=torch.bool)
+        within = torch.arange(to.numel(), device=keys.device) + (first - count.cumsum(0) + count)[to]
+        receiver, sender = keys[to], tables.columns[within]
+        link, by = receiver * self.n + sender, (keys - node)[to] + sender
         if self.gone.numel():
-            other = receiver - receiver % self.n + sender
-            some = ((self.ends.place(receiver) >= 0) & (self.ends.place(other) >= 0)).nonzero()[:, 0]
-            place = torch.searchsorted(self.gone, link[some]).clamp_(max=self.gone.numel() - 1)
-            lost[some] = self.gone[place] == link[some]
-        return lost
+            lost = self._lost(link, receiver, by)
+            count = count.index_add(0, to[lost], -torch.ones_like(lost))
+            kept = torch.ones_like(link, dtype=torch.bool).index_fill_(0, lost, False)
+            link, by = link[kept], by[kept]
+        new = at.place(self.to)
+        here = (new >= 0).nonzero()[:, 0]
+        count = count.index_add(0, new[here], torch.ones_like(here))
+        starts = torch.cat([count.new_zeros(1), count.cumsum(0)])
+        return starts, _inserted(by, self.by[here], torch.searchsorted(link, self.added[here]))
+
+    def _lost(self, link: Tensor, receiver: Tensor, by: Tensor) -> Tensor:
+        """Which of these links of the clean graph are gone: both ends of such a link are ends of changed ones."""
+        some = (self.ends.has(receiver) & self.ends.has(by)).nonzero()[:, 0]
+        place = torch.searchsorted(self.gone, link[some]).clamp_(max=self.gone.numel() - 1)
+        return some[self.gone[place] == link[some]]
+
+
+def _inserted(values: Tensor, more: Tensor, before: Tensor) -> Tensor:
+    """The values with more of them, each before the value at the place that is said, in ascending order of places."""
+    place = before + torch.arange(len(more), device=more.device)
+    out = values.new_empty(len(values) + len(more))
+    rest = torch.ones_like(out, dtype=torch.bool).index_fill_(0, place, False)
+    out[place], out[rest] = more, values
+    return out
 
 
 class TouchedLogits:
@@ -212,7 +236,7 @@ class Samples(Rounds):
         around, changed = self.tables.around, self.changed
         starts, senders = changed.links(at, self.tables)
         before = Keys.union(changed.size, self.needed[depth].keys, senders)
-        edges = Edges(starts, before.place(senders), before.keys.numel())
+        edges = Edges(starts, before.at(senders), before.keys.numel())
         degree = changed.degree(before.keys, around.degree)[None, :, None]
         loops = around.loops[before.keys % changed.n][None, :, None]
-        return before, Listed(edges, degree, loops, before.place(at.keys))
+        return before, Listed(edges, degree, loops, before.at(at.keys))
