@@ -158,11 +158,12 @@ def test_thresholds_are_those_of_a_normal_law_set_right_for_its_skew(p_add, p_de
     assert np.array_equal(_quantiles(mass, p_add, p_delete, adds + 1, 40 - adds + 1), expected)
 
 
-def test_tails_are_granted_what_is_stated():
-    """What is cut off, and the rounding of as many terms as there are entries."""
+@pytest.mark.parametrize(("p", "q"), [(0.5, 0.25), (0.02, 0.05), (0.9, 0.03)])
+def test_tails_are_granted_what_is_stated(p, q):
+    """What is cut off, within the smaller of two bounds on the width, and the rounding of as many terms as there are entries."""
     first, second = np.array([300, 10]), np.array([200, 7])
-    _, error = tails(first, second, 0.5, 0.25, np.array([[200], [5]]))
-    variance = 300 * 0.25 + 200 * 0.1875
+    _, error = tails(first, second, p, q, np.array([[200], [5]]))
+    variance = 300 * p * (1 - p) + 200 * q * (1 - q)
     wide = min(np.sqrt(500 * 22.5), 15 + np.sqrt(225 + 90 * variance))
     period = 2 * int(wide + 4) + 1
     assert error == 4 * np.exp(-45.0) * period + 256 * 564 * 2.0**-53
@@ -174,9 +175,20 @@ def test_tails_are_granted_what_is_stated():
     assert len(_waves(period, 300)[0]) == int(np.arccos(1 - 45 / 300) / (2 * np.pi) * period)
 
 
-@pytest.mark.parametrize(("weak", "questions"), [(1200, 99), (900, 101), (2800, 120), (3100, 121)])
-def test_the_weakest_share_is_approached_from_either_side(weak, questions):
-    cap, asked = 4000, []
+@pytest.mark.parametrize(
+    ("weak", "ones", "questions"),
+    [
+        (1200, None, (99, 118)),
+        (900, None, (101, 118)),
+        (2800, None, (120, 118)),
+        (3100, None, (121, 123)),
+        (2800, 2500, (93, 122)),
+        (1200, 3100, (11, 64)),
+    ],
+)
+def test_the_weakest_share_is_approached_from_either_side(weak, ones, questions):
+    """By few questions, and few splits looked at in bulk."""
+    cap, asked, looked = 4000, [], []
 
     def most(total, deletes):
         """What a share withstands: the less, the nearer it is to the weak one."""
@@ -187,11 +199,18 @@ def test_the_weakest_share_is_approached_from_either_side(weak, questions):
         return bool(adds + deletes <= most(adds + deletes, deletes))
 
     def sure(adds, deletes):
+        looked.append(len(adds))
         return (adds + deletes) <= most(adds + deletes, deletes)
 
-    right = max(k for k in range(2990, 3050) if np.all(k <= most(k, np.arange(k + 1))))
-    assert Splits(test, sure, None, cap).largest(2, 3500) == right
-    assert len(asked) == questions
+    splits = Splits(test, sure, ones, cap)
+
+    def holds(k):
+        low, high = splits.ends(k)
+        return np.all(k <= most(k, np.arange(low, high + 1)))
+
+    right = max(k for k in range(2990, 3996) if holds(k))
+    assert splits.largest(2, 3500) == right
+    assert (len(asked), sum(looked)) == questions
 
 
 @pytest.mark.parametrize(("p", "q"), [(0.5, 0.45), (0.1, 0.7), (0.9, 0.95)])
