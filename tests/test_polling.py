@@ -317,8 +317,17 @@ def test_the_ceiling_is_that_of_unanimous_votes(data, model):
     assert polling.reach(hidden, 100, "strict", None) == ""
 
 
-def test_a_short_run_says_nothing(ask, capsys):
-    ask(10, progress=True)
+def test_progress_true_is_said_of_short_runs_too(ask, capsys):
+    ask(50, progress=True)
+    said = capsys.readouterr().err
+    assert said.startswith("polling: the row engine, ")
+    assert "%|" in said  # the bar
+    assert said.count("answers a second") == 1
+
+
+def test_a_short_run_says_nothing(ask, capsys, monkeypatch):
+    monkeypatch.setattr(watching, "_in_notebook", lambda: True)
+    ask(10)
     assert capsys.readouterr() == ("", "")
 
 

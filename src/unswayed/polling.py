@@ -62,7 +62,7 @@ def poll(
     `Bits` anything with `predict`. `device` defaults to the model's own; `devices` are several that count at the same
     time, such as ["cuda:0", "cuda:1"]. `engine` is "auto", "generic" or "fast".
     With `store`, what is counted is kept in that folder about once a second and a later call draws only what is missing. What takes
-    more than two seconds is said, with engine, speed and time left, in terminals and notebooks; `progress` True says it anywhere, False never. `classes` is needed where the classifier answers labels instead of logits: their number, or
+    more than two seconds is said, with engine, speed and time left, in terminals and notebooks; `progress` True says it anywhere and of short polls too, False never. `classes` is needed where the classifier answers labels instead of logits: their number, or
     their names in order, which certificates then speak of (scikit-learn's `classes_` are known). `shared`
     draws one noise for all targets, which leaves each target's guarantee as it is. `purpose` separates the noise that
     trains or selects a model from the noise that certifies it. `draws` picks between two streams of the same law: "dense"

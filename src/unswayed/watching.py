@@ -20,6 +20,7 @@ class Watch:
 
     def __init__(self, title: str, answers: int, wanted: bool, reach: Reach | None = None) -> None:
         self.title, self.answers, self.wanted, self.reach = title, answers, wanted, reach
+        self.always = False  # also of what is over soon
         self.engine: Any = None
         self.bar: Any = None
         self.done, self.begin = 0, time.monotonic()
@@ -41,7 +42,8 @@ class Watch:
         if not self.wanted:
             return
         seconds = time.monotonic() - self.begin
-        if self.bar is None and seconds > FIRST and seconds / max(self.done, 1) * self.answers > LONG:
+        long = seconds > FIRST and seconds / max(self.done, 1) * self.answers > LONG
+        if self.bar is None and (long or self.always):
             self._say(self.sentence(seconds))
             self.bar = _bar(self.title, self.answers)
         if self.bar is not None:
@@ -99,12 +101,14 @@ def duration(seconds: float) -> str:
 def watching(
     progress: bool | None, answers: int, title: str = "polling", reach: Reach | None = None
 ) -> Iterator[Watch]:
-    """A watch over so many answers: on standard error in a terminal or a notebook, anywhere if `progress` is true.
+    """A watch over so many answers: on standard error in a terminal or a notebook, of what takes long; if `progress` is true,
+    anywhere and of every poll.
 
     `reach` says, once the engine is known, how far certificates of these answers can reach.
     """
     shown = progress if progress is not None else sys.stderr.isatty() or _in_notebook()
     watch = Watch(title, answers, bool(shown and answers), reach)
+    watch.always = bool(progress and reach)
     try:
         yield watch
     finally:

@@ -62,5 +62,9 @@ def test_the_tour_runs(tmp_path):
         cell.source = cell.source.replace("SAMPLES = 2_000", "SAMPLES = 100")
     outputs = run(notebook, tmp_path)
     assert not [output for output in outputs if output.output_type == "error"]
-    assert any("text/html" in output.get("data", {}) for output in outputs)
+    said = "".join(output.get("text", "") for output in outputs if output.output_type == "stream")
+    assert "polling: the row engine" in said
+    assert "%|" in said  # the bar
+    pages = [output.data["text/html"] for output in outputs if "text/html" in output.get("data", {})]
+    assert any("<table" in page and "nodes" in page for page in pages), pages
     assert any("image/png" in output.get("data", {}) for output in outputs)
