@@ -41,12 +41,21 @@ class Edges:
             shape = (blocks * self.receivers, self.count if shared else blocks * self.count)
             return torch.sparse_csr_tensor(starts, columns, values, shape, check_invariants=False)
 
-    def total(self, z: Tensor) -> Tensor:
-        """[B, receivers, F]: the sum of the senders' z at each receiver."""
+    def total(self, z: Tensor, onto: Tensor | None = None) -> Tensor:
+        """[B, receivers, F]: the sum of the senders' z at each receiver; with `onto`, written over it, and with it added."""
         if z.is_cuda or z.shape[-1] == 1:  # one matrix for any number of samples
-            return self.wide(z.transpose(0, 1).contiguous()).transpose(0, 1).contiguous()
-        product = self._ones(len(z), z) @ z.reshape(-1, z.shape[-1])
-        return product.view(len(z), self.receivers, z.shape[-1])
+            total = self.wide(z.transpose(0, 1).contiguous()).transpose(0, 1)
+            return total.contiguous() if onto is None else onto.add_(total)
+        return self._product(self._ones(len(z), z), z, onto, len(z))
+
+    def _product(self, matrix: Tensor, values: Tensor, onto: Tensor | None, blocks: int) -> Tensor:
+        """[B, receivers, C], in memory of its own or onto what is there."""
+        values = values.reshape(-1, values.shape[-1])
+        if onto is not None and not onto.is_cuda:  # saves two passes over the result
+            onto.view(-1, onto.shape[-1]).addmm_(matrix, values)
+            return onto
+        product = (matrix @ values).view(blocks, self.receivers, values.shape[-1])
+        return product if onto is None else onto.add_(product)
 
     def wide(self, z: Tensor) -> Tensor:
         """[receivers, B, F], from [n, B, F]: samples side by side make one product."""
@@ -59,11 +68,10 @@ class Edges:
             self._plain[blocks, like.dtype] = self.matrix(blocks, ones)
         return self._plain[blocks, like.dtype]
 
-    def weighed(self, weight: Tensor, values: Tensor) -> Tensor:
-        """[B, receivers, C]: the senders' values [B or 1, n, C], added up by weights [B, edges]."""
+    def weighed(self, weight: Tensor, values: Tensor, onto: Tensor | None = None) -> Tensor:
+        """[B, receivers, C]: the senders' values [B or 1, n, C], added up by weights [B, edges], and `onto` as above."""
         matrix = self.matrix(len(weight), weight.flatten(), len(values) == 1)
-        product = matrix @ values.reshape(-1, values.shape[-1])
-        return product.view(len(weight), self.receivers, values.shape[-1])
+        return self._product(matrix, values, onto, len(weight))
 
     def split(self, heads: int) -> "Edges":
         """The edges between heads of nodes: head h of node v is number v * heads + h and hears the same head of others."""
@@ -208,8 +216,9 @@ class Weighing:
         top = self.top
         weight = self.weight(self.edge, None if top is None else picked(top, self.edges.to))[..., 0]
         weight = weight if self.there is None else self.only(weight, self.there)
-        total = self.edges.weighed(weight, self.values)
-        return total.addcmul_(self.only(self.weight(self.own, top), self.loop), self._here(self.values))
+        own = self.only(self.weight(self.own, top), self.loop) * self._here(self.values)
+        alike = own.shape[0] == len(weight)
+        return self.edges.weighed(weight, self.values, own if alike else own.repeat(len(weight), 1, 1))
 
     def only(self, weight: Tensor, there: Tensor) -> Tensor:
         """The weights of what is there; those of what is not may be infinite if they are measured from others."""

@@ -37,10 +37,9 @@ class Star(Listed):
 
     def total(self, z: Tensor) -> Tensor:
         """One sparse product and the star."""
-        total, spoke = self.edges.total(z), z[:, self.node, None]
-        total = (
-            total.addcmul_(self.mask, spoke) if len(total) == len(self.mask) else total + self.mask * spoke
-        )
+        spokes = self.mask * z[:, self.node, None]
+        alike = len(z) == len(spokes)
+        total = self.edges.total(z, spokes) if alike else spokes.add_(self.edges.total(z))
         total[:, self.node] = self.centre.total(z)[:, 0]
         return total
 
