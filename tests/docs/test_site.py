@@ -55,3 +55,28 @@ def test_the_pages_are_accessible_and_fit(site, chromium, look):
         page.close()
     context.close()
     assert {name: told for name, told in found.items() if told} == {}
+
+
+@pytest.mark.parametrize("name", ["index", "howto/inputs"])
+def test_tab_reaches_everything_and_shows_where_it_is(site, chromium, name):
+    context = chromium.new_context(offline=True)
+    page = context.new_page()
+    page.goto((site / f"{name}.html").as_uri())
+    met, hidden, expected = browsing.walked(page)
+    context.close()
+    assert hidden == []
+    assert met == expected > 20
+
+
+def test_paper_has_the_text_and_nothing_to_click(site, chromium):
+    context = chromium.new_context(offline=True, bypass_csp=True, viewport={"width": 794, "height": 1123})
+    page = context.new_page()
+    page.goto((site / "howto/inputs.html").as_uri())
+    page.emulate_media(media="print", color_scheme="light")
+    for part in (".sidebar-drawer", ".toc-drawer", ".related-pages", ".content-icon-container"):
+        assert not page.locator(part).first.is_visible()
+    assert page.locator("h1").is_visible()
+    cut = "[...document.querySelectorAll('.highlight pre')].filter(node => node.scrollWidth > node.clientWidth).length"
+    assert page.evaluate(cut) == 0
+    assert complaints(page) == []
+    context.close()

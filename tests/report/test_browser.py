@@ -80,6 +80,31 @@ def test_print_leaves_out_what_paper_cannot_do(visit, report):
     assert page.locator("#table tbody tr").count() > 0
 
 
+@pytest.mark.parametrize("look", LOOKS)
+def test_tab_reaches_everything_and_shows_where_it_is(visit, report, look):
+    page = visit(report[2], **LOOKS[look])
+    page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
+    met, hidden, expected = browsing.walked(page)
+    assert hidden == []
+    assert met == expected > 10
+
+
+def test_paper_has_every_row_and_the_same_contrast(visit, report):
+    certs, _, path = report
+    page = visit(path, bypass_csp=True)
+    page.emulate_media(media="print", color_scheme="light")
+    assert complaints(page) == []
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert len(sizes(page)) == len(certs)
+    assert not page.locator("#rest").is_visible()
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert len(sizes(page)) == 25
+    assert page.inner_text("#rest") == f"{len(certs) - 25} more are in the page itself."
+    assert len(page.pdf(format="A4")) > 10_000
+    page.emulate_media(media="screen")
+    assert not page.locator("#rest").is_visible()
+
+
 @pytest.fixture
 def report(tmp_path, certs_of, graph):
     certs, truth = certs_of(targets=80)

@@ -70,6 +70,8 @@
     body.replaceChildren(...rows.slice(0, shown).map(row));
     $("more").hidden = rows.length <= shown;
     $("more").textContent = `Show ${Math.min(200, rows.length - shown)} more`;
+    $("rest").hidden = rows.length <= shown;
+    $("rest").textContent = `${rows.length - shown} more are in the page itself.`;
     $("found").textContent = rows.length === total ? many(total) : `${rows.length} of ${many(total)}`;
   }
 
@@ -122,6 +124,9 @@
   $("search").addEventListener("input", () => { shown = 25; select(); });
   $("filter").addEventListener("change", () => { shown = 25; select(); });
   $("more").addEventListener("click", () => { shown += 200; draw(); });
+  let before = 0;  // paper has no button for more
+  addEventListener("beforeprint", () => { before = shown; shown = Math.max(shown, 1000); draw(); });
+  addEventListener("afterprint", () => { shown = before; draw(); });
 
   function sentence(i) {
     if (data.size[i] < 0) return `Nothing is promised about ${facts.unit} ${name(i)}. ${data.tally[i]}`;
