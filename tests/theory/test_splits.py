@@ -334,3 +334,22 @@ def test_tails_of_many_entries_that_hardly_vary_stay_within_their_stated_error(p
         pmf = np.convolve(*parts)
         for j in range(t.shape[1]):
             assert abs(found[i, j] - pmf[max(t[i, j], 0) :].sum()) < error / 4
+
+
+def test_the_middle_is_among_the_first_shares_tried():
+    """1,500 entries of which a middling share is the weakest: what is tried first reaches as far as the middle."""
+    asked, looked = [], []
+
+    def most(total, deletes):
+        return np.minimum(1125 + np.abs(deletes * 1500 / np.maximum(total, 1) - 825) / 2, 1495)
+
+    def test(adds, deletes):
+        asked.append(1)
+        return bool(adds + deletes <= most(adds + deletes, deletes))
+
+    def sure(adds, deletes):
+        looked.append(len(adds))
+        return (adds + deletes) <= most(adds + deletes, deletes)
+
+    assert Splits(test, sure, None, 1500).largest(2, 1400) == 1125
+    assert (len(asked), sum(looked)) == (82, 108)
