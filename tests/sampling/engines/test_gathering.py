@@ -5,6 +5,7 @@ import torch
 import torch_geometric.nn as gnn
 from torch import Tensor, nn
 
+from unswayed.sampling.engines import gathering
 from unswayed.sampling.engines.gathering import NAME, indexing
 
 EDGES = torch.tensor([[0, 1, 2, 2, 3], [1, 0, 3, 0, 2]])
@@ -34,6 +35,14 @@ def test_a_layer_that_gathers_its_own_way_and_a_cpu_are_left_alone() -> None:
     for layer, device in ((Own("mean"), "cuda"), (gnn.SimpleConv("mean"), "cpu")):
         with indexing(layer, torch.device(device)):
             assert NAME not in layer.__dict__
+
+
+def test_a_release_whose_method_takes_something_else_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert gathering.KNOWN  # of the release that is installed
+    monkeypatch.setattr(gathering, "KNOWN", False)
+    layer = gnn.SimpleConv("mean")
+    with indexing(layer, torch.device("cuda")):
+        assert NAME not in layer.__dict__
 
 
 def test_wide_and_empty_rows_are_gathered_as_before() -> None:

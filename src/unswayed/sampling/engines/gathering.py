@@ -5,6 +5,7 @@ row a block of threads of its own and reaches a few per cent of the card's bandw
 same numbers one by one, so the same bits, ten times faster.
 """
 
+import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -15,6 +16,9 @@ from torch import Tensor, nn
 from torch_geometric.nn import MessagePassing
 
 NAME = "_index_select"  # PyG's own method for it
+INHERITED: Any = getattr(MessagePassing, NAME, None)
+# a release of PyG that changes what it takes is left alone
+KNOWN = INHERITED is not None and list(inspect.signature(INHERITED).parameters) == ["self", "src", "index"]
 NARROW = 512  # bytes of a row up to which its numbers are better read one by one
 
 
@@ -33,10 +37,9 @@ def indexing(model: Any, device: torch.device) -> Iterator[None]:
 
 
 def _gathers_rows(module: nn.Module) -> bool:
-    """Whether the layer gathers by the method it inherits from PyG, which must be there."""
-    inherited = getattr(MessagePassing, NAME, None)
-    same = isinstance(module, MessagePassing) and getattr(type(module), NAME, None) is inherited is not None
-    return same and NAME not in module.__dict__
+    """Whether the layer gathers by the method it inherits from PyG, which must be the one that is known here."""
+    same = isinstance(module, MessagePassing) and getattr(type(module), NAME, None) is INHERITED
+    return same and KNOWN and NAME not in module.__dict__
 
 
 def _rows(dim: int, states: Tensor, index: Tensor) -> Tensor:

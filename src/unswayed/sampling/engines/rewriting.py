@@ -25,7 +25,7 @@ LINEAR = (*rowwise.LINEARS, rowwise.NormedLinear, Weight, Shrunk)
 
 def folded(steps: Sequence[Step]) -> Steps:
     """The plan of these steps, with norms folded into the linear layers before them."""
-    out, uses = list(steps), _uses(steps)
+    out, uses = bypassed(steps, _idle)
     for i, step in enumerate(out):
         linear = out[step.inputs[0]].run if step.inputs else None
         if isinstance(step.run, rowwise.StoredNorm) and isinstance(linear, rowwise.LINEARS):
@@ -114,11 +114,6 @@ class Affine:
     def __call__(self, x: Tensor) -> Tensor:
         """The map of each node's state, in new memory."""
         return fn.linear(x, self.weight, self.bias)
-
-    def then(self, scale: Tensor, shift: Tensor) -> "Affine":
-        """This map, with its outputs scaled and shifted; double precision is rounded once."""
-        bias = shift if self.bias is None else self.bias * scale + shift
-        return Affine((self.weight * scale[:, None]).to(self.weight.dtype), bias.to(self.weight.dtype))
 
     def centred(self) -> "Affine":
         """This map less its mean over the features."""
@@ -217,13 +212,10 @@ def _rewritten(steps: list[Step], rule: Callable[[Step, Step], Pair | None]) -> 
 
 
 def _norm(before: Step, step: Step) -> Pair | None:
-    """A norm after a linear map."""
+    """A layer norm after a linear map; norms with stored statistics were folded before."""
     linear, norm = before.run, step.run
     if not isinstance(linear, Affine):
         return None
-    if isinstance(norm, rowwise.StoredNorm):
-        scale, shift = norm.scale_and_shift()
-        return replace(before, run=linear.then(scale, shift)), replace(step, run=rowwise.unchanged)
     if type(norm) is nn.LayerNorm and norm.weight is not None and norm.bias is not None:
         return replace(before, run=linear.centred()), replace(step, run=Scaled(norm))
     return None

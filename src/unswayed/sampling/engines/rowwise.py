@@ -133,16 +133,6 @@ class StoredNorm:
         done = fn.batch_norm(flat, mean, variance, norm.weight, norm.bias, False, 0.0, norm.eps)
         return done.reshape(x.shape)
 
-    def scale_and_shift(self) -> tuple[Tensor, Tensor]:
-        """The norm as a map x * scale + shift of each feature, in double precision."""
-        norm = self.norm
-        assert norm.running_mean is not None
-        assert norm.running_var is not None
-        scale = (norm.running_var.double() + norm.eps).rsqrt()
-        scale = scale if norm.weight is None else scale * norm.weight.detach()
-        shift = -norm.running_mean * scale
-        return scale, shift if norm.bias is None else shift + norm.bias.detach()
-
 
 class NormedLinear:
     """A linear layer and the stored norm after it, as one linear map; the gradient reaches both."""
