@@ -135,9 +135,18 @@ def test_a_store_resumes_with_only_what_is_missing(ask, tmp_path):
     assert us.load(tmp_path / "run") == votes
 
 
+def _thirties(pace, block):
+    for at in range(block.start, block.stop, 30):
+        yield Block(at, min(at + 30, block.stop))
+
+
 def test_blocks_that_come_in_pieces_are_the_same_votes(ask, tmp_path, monkeypatch):
     everything, few = ask(1500, store=tmp_path / "run"), ask(1200)
     monkeypatch.setattr(serial.Pace, "took", lambda pace, samples, seconds: None)
+    monkeypatch.setattr(serial, "WANTED", 0.0)
+    monkeypatch.setattr(serial.Pace, "of", classmethod(lambda pace, engine: pace(None)))
+    monkeypatch.setattr(serial.Pace, "cuts", lambda pace, group: True)
+    monkeypatch.setattr(serial.Pace, "pieces", _thirties)
     recorder, short = Recorder(), Recorder()
     assert ask(1500, runner=recorder) == everything
     assert len(recorder.blocks) > 40

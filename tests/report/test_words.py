@@ -3,7 +3,7 @@ import pytest
 
 import unswayed as us
 from unswayed.report.summary import summarise
-from unswayed.report.words import attack, confidence, headline, percent, reading, verdict
+from unswayed.report.words import aim, attack, confidence, headline, percent, reading, verdict
 
 
 def threat_of(kind):
@@ -132,3 +132,12 @@ def test_where_nothing_stays_flagged_precision_says_nothing():
     assert "at least" not in staying(summary)
     assert summary.precision_shown([0, 1], 2) == ["–", "–"]
     assert "No votes could be clearer" in summary.certs.statement(0)
+
+
+def test_no_headline_praises_what_is_below_the_floor_by_one_kind_of_change(certs_of):
+    certs, truth = certs_of(targets=30, noise=us.AddDelete(p_add=0.02, p_delete=0.4))
+    told = summarise(certs, truth=truth, floor=0.999)
+    change, size, _ = aim(told)
+    assert told.below_floor(size, change)
+    assert "whatever anybody does" in headline(told)
+    assert "no attacker who" not in headline(told)

@@ -10,6 +10,7 @@ from torch_geometric.utils import erdos_renyi_graph
 
 from unswayed.ledger import whole
 from unswayed.models import build
+from unswayed.runners import serial
 from unswayed.runners.serial import Pace, SerialRunner, adjacent
 from unswayed.sampling.engines import choose
 from unswayed.sampling.question import Block, Question
@@ -34,7 +35,7 @@ def question(request: pytest.FixtureRequest) -> Question:
 def test_blocks_together_count_as_each_alone(question: Question, targets: tuple[int, ...] | None) -> None:
     engine = choose(question)
     blocks = [Block(0, 100, targets), Block(100, 130, targets), Block(130, 400, targets)]
-    together = list(SerialRunner()._counted(question, engine, blocks, Pace(None)))
+    together = list(SerialRunner()._counted(question, engine, blocks))
     assert [block for block, _ in together] == blocks
     for block, part in together:
         np.testing.assert_array_equal(part.counts, engine.count(block.start, block.stop, targets))
@@ -59,7 +60,7 @@ def test_only_neighbours_of_the_same_targets_go_together() -> None:
 def cuts(pace: Pace, block: Block, seconds: Callable[[int], float]) -> list[int]:
     """The sizes of the pieces in which a block is asked, of a model that takes so long for so many samples."""
     sizes, at = [], block.start
-    for (piece,) in pace.pieces([block]):
+    for piece in pace.pieces(block):
         assert piece.start == at
         sizes.append(piece.stop - piece.start)
         pace.took(sizes[-1], seconds(sizes[-1]))
@@ -91,8 +92,28 @@ def test_where_a_call_costs_much_in_itself_pieces_grow_until_they_are_whole_bloc
 
 def test_what_an_adaptive_run_or_a_card_is_asked_is_never_cut() -> None:
     block, part = Block(0, 100), Block(0, 100, (1,))
-    assert list(Pace(rate=1.0).pieces([part])) == [[part]]
-    assert list(Pace(None).pieces([block, block])) == [[block, block]]
+    assert list(Pace(rate=1.0).pieces(part)) == [part]
+    assert list(Pace(None).pieces(block)) == [block]
+    assert not Pace(rate=1.0).cuts([block, part])
+    assert not Pace(None).cuts([block, block])
+    assert Pace(rate=1.0).cuts([block, block])
+
+
+@pytest.mark.parametrize(("wanted", "pieces"), [(60.0, 1), (0.0, 4)])
+def test_what_takes_less_than_a_second_is_whole(
+    question: Question, monkeypatch: pytest.MonkeyPatch, wanted: float, pieces: int
+) -> None:
+    engine, block = choose(question), Block(0, 200)
+    monkeypatch.setattr(serial, "WANTED", wanted)
+    pace = Pace(rate=1.0)
+    pace.samples = 50
+    monkeypatch.setattr(pace, "took", lambda samples, seconds: None)
+    found = list(
+        serial.in_pieces(engine, block, pace, lambda engine, part: engine.ask(part.start, part.stop))
+    )
+    assert len(found) == pieces
+    assert found[-1][0].stop == 200
+    np.testing.assert_array_equal(sum(part.counts for _, part in found), engine.count(0, 200))
 
 
 def test_pieces_of_a_block_become_one() -> None:

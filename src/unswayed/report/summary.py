@@ -168,10 +168,10 @@ class Summary:
         needed = int(np.floor(self.floor * len(good) + 1e-9)) + 1
         return int(good[needed - 1]) if needed <= len(good) else -1
 
-    def below_floor(self, size: int) -> bool:
+    def below_floor(self, size: int, change: str = "any") -> bool:
         """Whether fewer are right and proven at this size than a model that ignores the structure has right."""
         known = self.floor is not None and self.truth is not None
-        return known and float(self.share(size)) < float(self.floor or 0.0) - 1e-9
+        return known and float(self.share(size, change)) < float(self.floor or 0.0) - 1e-9
 
     def label_name(self, label: int) -> str:
         """A label as people read it; "abstains" for −1."""

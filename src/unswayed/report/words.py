@@ -46,7 +46,7 @@ def headline(summary: Summary) -> str:
     if proven:
         keep = f"keeps its {answer}" if proven == 1 else f"keep their {answer}"
         told = f"{proven:,} of {plural(total, summary.unit)} provably {keep}"
-        if change == "any" and summary.below_floor(size):
+        if summary.below_floor(size, change):
             free = round((summary.floor or 0.0) * total)
             return f"{told} if an attacker {who}; a model that ignores the structure has {free:,} right, whatever anybody does."
         return f"{told}: no attacker who {who} {summary.certs.undone()}."

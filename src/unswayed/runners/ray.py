@@ -20,10 +20,10 @@ from typing import Any
 
 from unswayed._version import __version__
 from unswayed.errors import InputError, UnswayedError, WorldError
-from unswayed.runners.serial import Pace, timed
+from unswayed.runners.serial import Pace, in_pieces
 from unswayed.sampling.engines import Engine, choose
 from unswayed.sampling.question import Block, Question
-from unswayed.sampling.tally import Tally, tally
+from unswayed.sampling.tally import Tally
 
 LOCAL = "local"
 TRIES = 3  # at a client server that answers and then gives up
@@ -212,12 +212,12 @@ def count_block(version: str, name: str, held: list[Any], threads: int, block: B
         engine = choose(ray.get(held[0]))
         _engines[name] = (engine, Pace.of(engine))
     engine, pace = _engines[name]
-    (piece,) = next(pace.pieces([block]))
-    begin = time.perf_counter()
-    labels = engine.ask(piece.start, piece.stop, piece.targets)
-    took = time.perf_counter() - begin
-    pace.took(piece.stop - piece.start, took)
-    return piece.stop, timed(tally(engine.question, engine, piece, labels), labels.numel(), took)
+    done, counted = next(in_pieces(engine, block, pace, _asked))
+    return done.stop, counted
+
+
+def _asked(engine: Engine, block: Block) -> Any:
+    return engine.ask(block.start, block.stop, block.targets)
 
 
 def _import_ray() -> Any:

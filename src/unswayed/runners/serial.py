@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import torch
+from torch import Tensor
 
 from unswayed.sampling.engines import Engine, choose
 from unswayed.sampling.question import Block, Question
@@ -42,29 +43,54 @@ class SerialRunner:
         room = AT_ONCE if torch.device(question.device).type == "cuda" else 0
         pace = Pace.of(engine)
         for group in adjacent(blocks, room // max(1, len(question.threat))):
-            for piece in pace.pieces(group):
-                yield from self._counted(question, engine, piece, pace)
+            if pace.cuts(group):
+                for block in group:
+                    yield from in_pieces(engine, block, pace, self._asked)
+            else:
+                yield from self._counted(question, engine, group)
 
     def _counted(
-        self, question: Question, engine: Engine, group: list[Block], pace: "Pace"
+        self, question: Question, engine: Engine, group: list[Block]
     ) -> Iterator[tuple[Block, Tally]]:
         """The blocks of a group with what was counted, from a single question for all of them."""
-        first, last, told = group[0], group[-1], 0
+        first, begin = group[0], time.perf_counter()
+        labels = self._asked(engine, Block(first.start, group[-1].stop, first.targets))
+        took = time.perf_counter() - begin
+        for block in group:
+            part = labels[block.start - first.start : block.stop - first.start]
+            yield block, timed(tally(question, engine, block, part), part.numel(), took / len(group))
+
+    def _asked(self, engine: Engine, block: Block) -> Tensor:
+        """The labels of a block; whoever watches is told of them as they come."""
+        told = 0
 
         def tick(answers: int) -> None:
             nonlocal told
             told += answers
             self.watch(answers)
 
-        begin, engine.tick = time.perf_counter(), tick
-        labels = engine.ask(first.start, last.stop, first.targets)
+        engine.tick = tick
+        labels = engine.ask(block.start, block.stop, block.targets)
         if told < labels.numel():  # not every engine tells of its answers as they come
             self.watch(labels.numel() - told)
-        took = time.perf_counter() - begin
-        pace.took(last.stop - first.start, took)
-        for block in group:
-            part = labels[block.start - first.start : block.stop - first.start]
-            yield block, timed(tally(question, engine, block, part), part.numel(), took / len(group))
+        return labels
+
+
+def in_pieces(
+    engine: Engine, block: Block, pace: "Pace", ask: Callable[[Engine, Block], Tensor]
+) -> Iterator[tuple[Block, Tally]]:
+    """What was counted of a block about once a second; what takes less is whole, and then the same in every run."""
+    held: list[Tensor] = []
+    at, since = block.start, time.perf_counter()
+    for piece in pace.pieces(block):
+        begin = time.perf_counter()
+        held.append(ask(engine, piece))
+        now = time.perf_counter()
+        pace.took(piece.stop - piece.start, now - begin)
+        if piece.stop == block.stop or now - since >= WANTED:
+            done, labels = replace(block, start=at, stop=piece.stop), torch.cat(held)
+            yield done, timed(tally(engine.question, engine, done, labels), labels.numel(), now - since)
+            held, at, since = [], piece.stop, time.perf_counter()
 
 
 def timed(counted: Tally, answers: int, seconds: float) -> Tally:
@@ -99,18 +125,19 @@ class Pace:
         wanted = max(WANTED / cost, MORE * samples if pays else 1, self.fewest)
         self.samples = max(1, int(min(wanted, GROWTH * max(samples, self.fewest))))
 
-    def pieces(self, group: list[Block]) -> Iterator[list[Block]]:
-        """The group as it is, or each of its blocks in pieces; blocks for some targets only are never cut."""
-        if self.samples is None or any(block.targets is not None for block in group):
-            yield group
-            return
-        for block in group:
-            at = block.start
-            while at < block.stop:
-                left = block.stop - at
-                end = at + (left if 2 * left <= 3 * self.samples else self.samples)  # no small rest
-                yield [Block(at, end)]
-                at = end
+    def cuts(self, group: Sequence[Block]) -> bool:
+        """Whether these blocks may be asked in pieces; those for some targets only may not."""
+        return self.samples is not None and all(block.targets is None for block in group)
+
+    def pieces(self, block: Block) -> Iterator[Block]:
+        """The block in pieces of as many samples as seem right when each is asked; or as it is."""
+        at = block.start
+        while at < block.stop:
+            left = block.stop - at
+            most = self.samples if self.samples is not None and self.cuts([block]) else left
+            end = at + (left if 2 * left <= 3 * most else most)  # no small rest
+            yield replace(block, start=at, stop=end)
+            at = end
 
 
 def adjacent(blocks: Sequence[Block], samples: int) -> Iterator[list[Block]]:
