@@ -73,6 +73,11 @@ def test_a_search_begins_near_the_size():
         size = int(certified_size(0.999, 0.0005, noise, 10_000))
         assert 0.4 * size <= expected_size(0.999, 0.0005, noise.p_add, noise.p_delete) <= 2 * size + 4
     assert expected_size(0.9, 0.1, 0.5, 0.5) == 10**9
+    for p_add, p_delete in ((0.9, 0.05), (0.05, 0.9), (0.3, 0.6)):
+        variance = min(stats.binom.var(1, p_add), stats.binom.var(1, p_delete))
+        gap = (stats.norm.ppf(0.999) - stats.norm.ppf(0.002)) / 2
+        near = variance * (gap / (1 - p_add - p_delete)) ** 2
+        assert expected_size(0.999, 0.002, p_add, p_delete) == int(near) > 10
 
 
 @pytest.mark.parametrize(
@@ -353,3 +358,19 @@ def test_the_middle_is_among_the_first_shares_tried():
 
     assert Splits(test, sure, None, 1500).largest(2, 1400) == 1125
     assert (len(asked), sum(looked)) == (82, 108)
+
+
+def test_of_splits_that_are_unsure_those_in_the_middle_are_asked_first():
+    asked = []
+
+    def test(adds, deletes):
+        asked.append(deletes)
+        return deletes != 108
+
+    def sure(adds, deletes):
+        return ~np.array(
+            [any(100 <= r <= 108 for r in range(200 - a, d + 1)) for a, d in zip(adds, deletes, strict=True)]
+        )
+
+    assert Splits(test, sure, None, 400)._unsure(200, 0, 200) == 108
+    assert asked == [104, 103, 105, 102, 106, 101, 107, 100, 108]
