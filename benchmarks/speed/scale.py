@@ -157,6 +157,10 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
         axis.set(xlabel="nodes", ylabel=label)
         axis.grid(alpha=0.3)
         axis.spines[["top", "right"]].set_visible(False)
+    axes[1].set_yticks(ticks := (0.5, 1, 2, 4, 8), labels=list(map(str, ticks)))
+    axes[1].minorticks_off()
+    axes[1].set_yticks(ticks := (0.5, 1, 2, 4, 8), labels=list(map(str, ticks)))
+    axes[1].minorticks_off()
     axes[1].legend(fontsize="small")
     for suffix in (".png", ".svg"):
         figure.savefig(
