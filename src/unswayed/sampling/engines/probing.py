@@ -29,19 +29,16 @@ def agree(engine: Any, alone: Alone, question: Question) -> bool:
     rough = half(question.noise)
     if alone.nearby is not None:
         rough = alone.nearby.rough(question.noise, question.threat.drawn(0))
-    own = 1 if question.audit else SAMPLES  # an audit asks again about many more
-    tried: list[tuple[Noise | None, int]] = (
-        [(None, own)] if question.sparse else [(None, own), (rough, SAMPLES)]
-    )
-    return all(_alike(engine, alone, targets, noise, samples) for noise, samples in tried)
+    noises: list[Noise | None] = [None] if question.sparse else [None, rough]
+    return all(_alike(engine, alone, targets, noise) for noise in noises)
 
 
-def _alike(engine: Any, alone: Alone, targets: tuple[int, ...], noise: Noise | None, samples: int) -> bool:
-    theirs = alone.answers(range(samples), targets, noise)
-    ours = engine.answers(0, samples, targets, noise)
+def _alike(engine: Any, alone: Alone, targets: tuple[int, ...], noise: Noise | None) -> bool:
+    theirs = alone.answers(range(SAMPLES), targets, noise)
+    ours = engine.answers(0, SAMPLES, targets, noise)
     if ours.shape != theirs.shape or any(differs(theirs[:, i], ours[:, i]) for i in range(len(targets))):
         return False
-    counted = engine.labels(0, samples, targets) if noise is None else alone.classifier.votes(ours)
+    counted = engine.labels(0, SAMPLES, targets) if noise is None else alone.classifier.votes(ours)
     return torch.equal(counted.cpu(), alone.classifier.votes(theirs).cpu())
 
 
