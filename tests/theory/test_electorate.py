@@ -158,3 +158,73 @@ def broken(**parts):
 def test_bad_input_is_refused_in_one_sentence(call, words):
     with pytest.raises(InputError, match=words):
         call()
+
+
+def test_voices_are_what_each_link_adds_to_the_margin():
+    for seed in range(6):
+        people = random_case(seed, targets=7)
+        for i in range(7):
+            links = range(people.start[i], people.start[i + 1])
+            label = int(people.scores[i].argmax())
+            for rival in range(people.classes):
+                entries, says = people.voices(i, rival)
+                assert entries.tolist() == [int(people.voter[j]) for j in links]
+                effects = [people.roll.ballots[people.row[j]].astype(int) + people.own[i] for j in links]
+                assert says.tolist() == [int(effect[label] - effect[rival]) for effect in effects]
+
+
+def test_entries_of_pairs_are_numbered_by_their_ends():
+    ballots, none = np.array([[1, 0]] * 5), np.zeros((1, 2), dtype=np.int64)
+    voter = np.array([0, 1, 4])
+    parts = np.array([[4, 1]]), np.array([0, 3]), voter, voter, np.array([3]), np.array([10])
+    people = Electorate(Roll(ballots, 5), none, *parts, paired=True)
+    pairs = [(i, j) for j in range(5) for i in range(j)]
+    assert people.voices(0, 1)[0].tolist() == [pairs.index((0, 3)), pairs.index((1, 3)), pairs.index((3, 4))]
+
+
+def test_taken_targets_keep_their_links():
+    people = random_case(3, targets=9)
+    for index in ([4, 1, 7], slice(2, 8, 3), np.arange(9) % 2 == 1, 5):
+        chosen = np.atleast_1d(np.arange(9)[index])
+        some = people.take(index)
+        assert len(some) == len(chosen)
+        for place, i in enumerate(chosen.tolist()):
+            mine, theirs = slice(*some.start[place : place + 2]), slice(*people.start[i : i + 2])
+            for name in ("voter", "row"):
+                assert getattr(some, name)[mine].tolist() == getattr(people, name)[theirs].tolist()
+            for name in ("own", "scores", "itself", "entries"):
+                assert np.array_equal(getattr(some, name)[place], getattr(people, name)[i])
+
+
+def test_sums_stay_within_64_bits():
+    """Twice what all ballots and the scores can come to stays below 2⁶²."""
+
+    def people(loud, score):
+        parts = np.zeros(2, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64)
+        roll = Roll(np.array([[loud, 0]] * 3, dtype=np.int64), 3)
+        return Electorate(
+            roll, np.array([[5, 0]]), np.array([[score, 0]]), *parts, np.array([-1]), np.array([3])
+        )
+
+    reach = 4 * (5 + 7)
+    assert people(7, 2**61 - reach - 1).sizes().tolist() == [3]
+    with pytest.raises(InputError, match="64 bits"):
+        people(7, 2**61 - reach)
+    with pytest.raises(InputError, match="64 bits"):
+        people(2**60, 0)
+
+
+def test_targets_are_looked_at_as_many_together_as_there_is_room_for(monkeypatch):
+    people = random_case(0, targets=40)
+    everyone = np.arange(40)
+    assert [part.tolist() for part in people._parts(everyone)] == [everyone.tolist()]
+    loud = 4 * (np.abs(people.own).max() + people.roll.loudest) + 4
+    monkeypatch.setattr(module, "WIDEST", int(7 * loud))
+    assert [len(part) for part in people._parts(everyone)] == [7, 7, 7, 7, 7, 5]
+    monkeypatch.setattr(module, "WIDEST", 2**60)
+    monkeypatch.setattr(module, "AT_ONCE", 30)
+    links = np.diff(people.start) + 1
+    parts = people._parts(everyone)
+    assert np.concatenate(parts).tolist() == everyone.tolist()
+    assert len(parts) > 3
+    assert all(links[part].sum() <= 30 + links.max() for part in parts)
