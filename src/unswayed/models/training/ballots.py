@@ -34,7 +34,8 @@ from unswayed.models.training.worst import Rows, margins, most_against, worst_ha
 
 # how clearly own scores speak beside label ballots, as a start: their usual lead, in ballots
 LEANINGS = (0.0, 0.1, 0.2, 0.4, 0.8, 1.6)
-
+# how much louder or softer own scores are tried after training
+LOUDER = (0.5, 0.7, 1.4, 2.0, 2.8, 4.0)
 TINY = 1e-6
 
 
@@ -59,11 +60,15 @@ def fit_ballots(
     seen = view(dataset, split, protocol).to(device)
     plain = _classroom(dataset, seen, chosen)
     teach = _Teaching(dataset, plain, chosen, seed, device).aiming(protocol, teacher)
-    if chosen.presume and chosen.voters == "two-hop" and not teach.aims.features_lead:
-        teach = replace(teach, room=_presuming(dataset, split, plain))
-    room, best = teach.room, _best_of_all(teach, progress)
-    network = teach.network(best.pop("tau").item())
-    network.load_state_dict(best)
+    presume = chosen.presume and chosen.voters == "two-hop" and not teach.aims.features_lead
+    presuming = _presuming(dataset, split, plain) if presume else plain
+    rooms = (
+        [plain] if presuming is plain else [presuming, plain]
+    )  # two, where untrained ballots prove more by presuming
+    tried = [replace(teach, room=room) for room in rooms]
+    found = [_best_of_all(each, progress, (turn, len(tried))) for turn, each in enumerate(tried)]
+    best = max(found, key=lambda each: each.score)
+    room, network = rooms[found.index(best)], teach.restored(best)
     known, shaped = known_labels(dataset.labels, torch.cat([split.train, split.val])), None
     if room is not plain:
         trusted = without(Links.of(dataset.graph), split.test)
@@ -98,20 +103,23 @@ def _presuming(dataset: Dataset, split: Split, plain: Classroom) -> Classroom:
     return room if room.judge(untrained) > plain.judge(untrained) else plain
 
 
-def _best_of_all(teach: "_Teaching", progress: Progress | None) -> dict[str, Tensor]:
-    """The weights, and `tau`, that judged best over everything that was tried."""
+def _best_of_all(teach: "_Teaching", progress: Progress | None, part: tuple[int, int]) -> Best:
+    """The weights, and `tau`, that judged best over everything that was tried; `part` says which of how many such turns this is."""
     settings, best = teach.settings, Best()
-    total = len(settings.taus) * settings.steps
-    for turn, tau in enumerate(settings.taus):
-        candidate = teach.start(tau, best)
+    total = part[1] * len(settings.taus) * settings.steps
+    for turn, tau in enumerate(settings.taus, part[0] * len(settings.taus)):
+        candidate, taught = teach.start(tau, best), Best()
         with seeded(teach.seed, teach.device):
-            for step in teach.learning(candidate, best):
+            for step in teach.learning(candidate, taught):
                 if progress is not None and step % settings.check_every == 0:
-                    progress(turn * settings.steps + step, total, f"validation {best.score:.3f}")
+                    score = max(taught.score, best.score or 0.0)
+                    progress(turn * settings.steps + step, total, f"validation {score:.3f}")
+        teach.tune(taught)
+        if best.score is None or taught.score > best.score:
+            best = taught
     if progress is not None:
-        progress(total, total, f"validation {best.score:.3f}")
-    assert best.weights is not None
-    return best.weights
+        progress(total * (part[0] + 1) // part[1], total, f"validation {best.score:.3f}")
+    return best
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,12 +148,11 @@ class _Teaching:
         return network
 
     def start(self, tau: float, best: Best) -> BallotNetwork:
-        """Where training begins: at label ballots. Where features say more, mixtures of both are offered, and own scores begin anew.
+        """Where training begins: at label ballots; mixtures of these and of own scores that learnt alone are offered as they are.
 
-        Own scores that learnt alone are too sure of the training nodes: beside them links would learn nothing.
+        Where features say more than links, own scores begin anew: those that learnt alone are too sure of the training nodes,
+        and beside them links would learn nothing.
         """
-        if not self.aims.features_lead:
-            return self.with_own(tau)
         for place in range(len(self.own)):
             self._offer(best, _ballots_off(self.with_own(tau, place)))
             for lead in LEANINGS:
@@ -153,7 +160,16 @@ class _Teaching:
                 with torch.no_grad():
                     mixed.own_weight.fill_(lead / self._usual_lead(mixed))
                 self._offer(best, mixed.eval())
-        return self.network(tau)
+        return self.network(tau) if self.aims.features_lead else self.with_own(tau)
+
+    def tune(self, best: Best) -> None:
+        """Offer the best network with its own scores, which the training nodes have made too sure or too shy, louder and softer."""
+        network = self.restored(best)
+        for factor in LOUDER:
+            tuned = copy.deepcopy(network)
+            with torch.no_grad():
+                tuned.own_weight.mul_(factor)
+            self._offer(best, tuned.eval())
 
     def _usual_lead(self, network: BallotNetwork) -> float:
         """By how much own scores prefer one class to the next, for the median validation node."""
@@ -173,6 +189,14 @@ class _Teaching:
                 tau=tau,
             )
         return network.to(self.device)
+
+    def restored(self, best: Best) -> BallotNetwork:
+        """The network that was kept."""
+        assert best.weights is not None
+        weights = dict(best.weights)
+        network = self.network(weights.pop("tau").item())
+        network.load_state_dict(weights)
+        return network
 
     def own_scores(self, protocol: str, teacher: Tensor | None) -> list[Weights]:
         """Weights of own scores that learnt alone, from labels and from a teacher; without features there is nothing to learn."""
