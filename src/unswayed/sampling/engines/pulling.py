@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from unswayed.sampling.engines.layers import plus
 from unswayed.sampling.engines.plan import Step, Steps
 from unswayed.sampling.engines.steps import Blend
 
@@ -19,7 +20,7 @@ def _shares(step: Step) -> tuple[float, ...] | None:
     run: Any = step.run
     if isinstance(run, Blend):
         return run.a, run.b
-    if run in (torch.add, operator.add) and len(step.inputs) == 2:
+    if run in (torch.add, operator.add, plus) and len(step.inputs) == 2:
         return 1.0, 1.0
     return (-1.0,) if run in (torch.neg, operator.neg) else None
 

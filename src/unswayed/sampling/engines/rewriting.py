@@ -6,6 +6,7 @@ the sum narrower (`lifted`), and behind it where only the classified nodes are s
 weights, centres layer norms in the linear map before them, and writes into states that nothing else will read.
 """
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,11 +16,12 @@ import torch.nn.functional as fn
 from torch import Tensor, nn
 
 from unswayed.sampling.engines import rowwise
-from unswayed.sampling.engines.layers import Layer, Sums
+from unswayed.sampling.engines.layers import Layer, Sums, plus
 from unswayed.sampling.engines.plan import Builder, Step, Steps, bypassed, plan_of
 from unswayed.sampling.engines.steps import Plus, Shrunk, Weight
 
 AT_ONCE = 64  # features: a product this wide costs no more than a narrower one with a linear map after it
+ADDING = (torch.add, operator.add, plus)  # of two states: into new memory, or into that of the first
 LINEAR = (*rowwise.LINEARS, rowwise.NormedLinear, Weight, Shrunk)
 
 
@@ -79,16 +81,18 @@ def sunk(plan: Steps) -> Steps:
 
 
 def settled(plan: Steps) -> Steps:
-    """The plan in evaluation mode: no dropout, and biases and rectifiers write into states that nothing else reads."""
+    """The plan in evaluation mode: no dropout, and biases, rectifiers and sums write into states that nothing else reads."""
     steps, uses = bypassed(plan.steps, lambda step: _idle(step) or type(step.run) in rowwise.DROPOUTS)
     for i, step in enumerate(steps):
         before = steps[step.inputs[0]] if step.inputs else step
         fresh = before.layer is not None or isinstance(before.run, (*LINEAR, Plus, Plus.Into))
-        if fresh and uses[step.inputs[0]] == 1:
+        if (fresh or before.run in ADDING) and uses[step.inputs[0]] == 1:
             if type(step.run) is Plus:
                 steps[i] = replace(step, run=Plus.Into(step.run.owner))
             elif step.run is torch.relu:
                 steps[i] = replace(step, run=torch.relu_)
+            elif step.run in ADDING and len(step.inputs) == 2 and before.depth == step.depth:
+                steps[i] = replace(step, run=plus)
     return plan_of(steps)
 
 
