@@ -182,8 +182,9 @@ def test_entries_of_pairs_are_numbered_by_their_ends():
     assert people.voices(0, 1)[0].tolist() == [pairs.index((0, 3)), pairs.index((1, 3)), pairs.index((3, 4))]
 
 
-def test_taken_targets_keep_their_links():
-    people = random_case(3, targets=9)
+@pytest.mark.parametrize("seed", range(5))
+def test_taken_targets_keep_their_links(seed):
+    people = random_case(seed, targets=9)
     for index in ([4, 1, 7], slice(2, 8, 3), np.arange(9) % 2 == 1, 5):
         chosen = np.atleast_1d(np.arange(9)[index])
         some = people.take(index)
@@ -194,6 +195,17 @@ def test_taken_targets_keep_their_links():
                 assert getattr(some, name)[mine].tolist() == getattr(people, name)[theirs].tolist()
             for name in ("own", "scores", "itself", "entries"):
                 assert np.array_equal(getattr(some, name)[place], getattr(people, name)[i])
+
+
+def test_lists_reach_beyond_the_target_itself_and_its_neighbours(monkeypatch):
+    """The loudest two are the target and a neighbour, who cannot be added: the third one flips the answer."""
+    monkeypatch.setattr(module, "KEPT", 1)
+    ballots = np.array([[0, 9], [0, 7], [0, 5], [0, 0], [3, 0]])
+    none, voter = np.zeros((1, 2), dtype=np.int64), np.array([1])
+    parts = np.array([[10, 7]]), np.array([0, 1]), voter, voter, np.array([0]), np.array([4])
+    people = Electorate(Roll(ballots, 5), none, *parts)
+    assert people.grid(1, 0).tolist() == [[[True], [False]]]
+    assert people.grid(2, 1).tolist() == [[[True, True], [False, False], [False, False]]]
 
 
 def test_sums_stay_within_64_bits():
