@@ -1,6 +1,7 @@
 """Noisy graphs as lists of edges: B graphs with the same edges side by side, states [B, n, ...] (or [1, n, ...])."""
 
 import warnings
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -15,11 +16,16 @@ class Edges:
     def __init__(self, starts: Tensor, senders: Tensor, count: int) -> None:
         self.starts, self.senders, self.count = starts, senders, count
         self.receivers = starts.numel() - 1
-        self.to = torch.repeat_interleave(torch.arange(self.receivers, device=starts.device), starts.diff())
         self.of: Tensor | None = None  # which edge of the nodes each is, where heads of nodes are joined
         self._blocks: dict[tuple[int, bool], tuple[Tensor, Tensor]] = {}
         self._heads: dict[int, Edges] = {}
         self._plain: dict[tuple[int, torch.dtype], Tensor] = {}
+
+    @cached_property
+    def to(self) -> Tensor:
+        """The receiver of every edge."""
+        number = torch.arange(self.receivers, device=self.starts.device)
+        return torch.repeat_interleave(number, self.starts.diff())
 
     def some(self, here: Tensor) -> "Edges":
         """Only the edges where bool[edges] is true."""
