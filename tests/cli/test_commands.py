@@ -496,8 +496,24 @@ def test_a_model_of_one_logit_is_certified_with_a_threshold(call, call_json, own
     assert "threshold=0 for a logit" in err
     found = call_json("certify", *words, "--threshold", "0", "--positive", "1")
     assert set(found["recall"]) == set(found["precision"])
-    assert "--threshold 0" in found["command"]
-    assert "--positive" not in found["command"]
+    assert "--threshold 0.0 --positive 1" in found["command"]
+
+
+def test_above_the_threshold_is_the_positive_label_wherever_its_name_sorts(call, call_json, own, here):
+    mine = (here / "mine.py").read_text()
+    (here / "mine.py").write_text(mine + "\ndef one(): return Net(3, 1)\n")
+    words, shares = [word.replace(":build", ":one") for word in own], {}
+    lines = (here / "Y.csv").read_text().splitlines()
+    for positive in ("fraud", "z-fraud"):
+        named = [line.replace(",1,", f",{positive},").replace(",0,", ",ok,") for line in lines]
+        (here / "Y.csv").write_text("\n".join(named) + "\n")
+        code, _, err = call("certify", *words, "--threshold", "0")
+        assert code == 2
+        assert f"--positive: {min(positive, 'ok')} or" in " ".join(err.split())
+        found = call_json("certify", *words, "--threshold", "0", "--positive", positive)
+        place = sorted([positive, "ok"]).index(positive)
+        shares[positive] = (found["base"], [row["label"] == place for row in found["targets"]])
+    assert shares["fraud"] == shares["z-fraud"]
 
 
 def test_a_factory_is_trained_under_noise_and_kept(call, call_json, own, here):

@@ -149,3 +149,75 @@ def test_a_threshold_is_for_modules():
         us.flagged(lambda x: x, 0)
     with pytest.raises(InputError, match="Net"):
         us.flagged(Net, 0)
+
+
+class Weighted(Net):
+    def forward(self, x, edge_index, edge_weight=None):
+        return self.two(self.one(x, edge_index, edge_weight).relu(), edge_index, edge_weight)
+
+
+class NeedsWeights(Net):
+    def forward(self, x, edge_index, edge_attr):
+        return self.two(self.one(x, edge_index, edge_attr[:, 0]).relu(), edge_index)
+
+
+class WithBatch(Net):
+    def forward(self, x, edge_index, edge_weight=None, batch=None):
+        return global_mean_pool(
+            self.two(x=self.one(x, edge_index, edge_weight), edge_index=edge_index), batch
+        )
+
+
+class NeedsKinds(Net):
+    def forward(self, x, edge_index, node_type):
+        return super().forward(x, edge_index)
+
+
+@pytest.mark.parametrize("name", ["edge_weight", "edge_attr"])
+@pytest.mark.parametrize("net", [Weighted(), NeedsWeights(), WithBatch()])
+def test_edge_data_that_the_model_would_read_is_never_dropped(net, name):
+    data = graph()
+    data[name] = torch.rand(data.edge_index.shape[1], 1)
+    with pytest.raises(UnsoundModel, match="edge"):
+        us.poll(net, us.Row(data, [0]), us.Flip(0.9), samples=20, threshold=0)
+
+
+class Made(nn.Module):
+    """A model together with the edge data it is to get."""
+
+    def __init__(self, net, made):
+        super().__init__()
+        self.net, self.made = net, made
+
+    def forward(self, x, edge_index):
+        return self.net(x, edge_index, self.made(*edge_index))
+
+
+@pytest.mark.parametrize("net", [Weighted(), NeedsWeights()])
+def test_edge_data_made_from_end_nodes_reaches_the_model(net):
+    data = graph()
+
+    def made(first, second):
+        weight = (data.x[first, 0] - 2 * data.x[second, 1]).abs() + 0.1
+        return weight if isinstance(net, Weighted) else weight[:, None]
+
+    rows = us.Row(data, [0, 1], edge_attr=made)
+    question = Question(us.flagged(net, 0.01), rows, us.Flip(0.8), classes=2)
+    found = us.poll(net, rows, us.Flip(0.8), samples=40, threshold=0.01).counts.tolist()
+    assert found == expected(Made(net, made), question, 0.01, 40)
+
+
+def test_what_else_the_model_needs_is_said():
+    with pytest.raises(UnsoundModel, match="needs node_type"):
+        us.poll(NeedsKinds(), us.Row(graph(), [0]), us.Flip(0.9), samples=20, threshold=0)
+
+
+def test_the_flag_may_be_the_first_class():
+    net, rows = Net(), us.Row(graph(), [0, 1, 2])
+    one, other = (
+        us.poll(us.flagged(net, 0.01, label=label), rows, us.Flip(0.8), samples=200).counts
+        for label in (1, 0)
+    )
+    assert (one == other[:, ::-1]).all()
+    with pytest.raises(InputError, match="label must be 0 or 1"):
+        us.flagged(net, 0, label=2)

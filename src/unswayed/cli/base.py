@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from unswayed.cli.flags import asked
 from unswayed.sampling.beforehand import named_classes
 from unswayed.sampling.clean import clean_labels
-from unswayed.sampling.flagged import flagged
 from unswayed.sampling.question import Question
 from unswayed.sampling.threats import Threat
 
@@ -19,7 +19,7 @@ def base_accuracy(plan: "Plan", threat: Threat, model: Any) -> float | None:
     truth = np.asarray(plan.targets.truth)
     if not len(truth) or (truth < 0).all():
         return None
-    asked = model if plan.threshold is None else flagged(model, plan.threshold)
-    count, _ = named_classes(asked, plan.dataset.class_names or plan.dataset.num_classes)
-    question = Question(asked, threat, plan.noise, classes=count, device=plan.device)
+    wrapped = asked(plan, model)
+    count, _ = named_classes(wrapped, plan.dataset.class_names or plan.dataset.num_classes)
+    question = Question(wrapped, threat, plan.noise, classes=count, device=plan.device)
     return float(np.mean(clean_labels(question) == truth))

@@ -132,7 +132,8 @@ def certify_words(
 
 def make_plan(words: dict[str, Any], store: Path | None, purpose: str = "certify") -> "Plan":
     """Check every word and read the data; nothing slow has happened yet when this refuses."""
-    from unswayed.cli.inputs import read_dataset, read_device, read_noise, read_positive, read_targets
+    from unswayed.cli.flags import read_flag, read_positive
+    from unswayed.cli.inputs import read_dataset, read_device, read_noise, read_targets
     from unswayed.cli.plan import Plan
     from unswayed.cli.threat import check_directed, read_edge_attr
 
@@ -175,7 +176,8 @@ def make_plan(words: dict[str, Any], store: Path | None, purpose: str = "certify
         budget=words["budget"],
         top=words["top"],
         threshold=words["threshold"],
-        positive=read_positive(words["positive"], data, chosen),
+        positive=(positive := read_positive(words["positive"], data, chosen)),
+        flag=read_flag(words["threshold"], positive, data),
     )
 
 
@@ -204,7 +206,8 @@ def _runner(kind: str, address: str | None, device: str) -> Any:
 
 def command_of(words: dict[str, Any], plan: "Plan", command: str = "certify", *more: tuple[str, Any]) -> str:
     """The command that does this run again, without what is at its default or does not change the result."""
-    shown = {name: value for name, value in words.items() if name not in WITHOUT_EFFECT}
+    silent = [name for name in WITHOUT_EFFECT if name != "positive" or words["threshold"] is None]
+    shown = {name: value for name, value in words.items() if name not in silent}
     shown["model"] = plan.model
     if all(shown[name] is None for name in ("beta", "p_add", "keep", "hide")):
         shown["beta"] = 0.7

@@ -197,22 +197,6 @@ def _few(names: tuple[str, ...]) -> str:
     return ", ".join(names[:4]) + (" and so on" if len(names) > 4 else "")
 
 
-def read_positive(word: str | None, dataset: Dataset, targets: Targets) -> int | None:
-    """The number of the label that should stay flagged, given by name or number, if it is one and some target has it."""
-    if word is None:
-        return None
-    names = dataset.class_names or tuple(map(str, range(dataset.num_classes)))
-    if word not in names:
-        raise InputError(
-            f"There is no label {word!r} in this dataset; its labels are {', '.join(names[:10])}."
-        )
-    if not bool((targets.truth == names.index(word)).any()):
-        raise InputError(
-            f"None of the targets is truly {word}, so nothing can be said of how many stay flagged."
-        )
-    return names.index(word)
-
-
 def load_factory(words: str, dataset: Dataset) -> Any:
     """The classifier that `file.py:factory` returns; the factory gets num_features and num_classes if it asks."""
     if words.endswith(".py"):

@@ -13,6 +13,7 @@ import numpy as np
 from unswayed.certificates import Certified
 from unswayed.certificates.top import BOUNDS as TOP_BOUNDS
 from unswayed.cli.common import note, warn
+from unswayed.cli.flags import asked
 from unswayed.cli.inputs import Targets
 from unswayed.cli.record import (
     Record,
@@ -69,6 +70,7 @@ class Plan:
     rivals: str = "all"
     threshold: float | None = None
     positive: int | None = None
+    flag: int = 1  # the label that an answer above the threshold means
     directed: bool = False
     edge_attr: Callable[..., Any] | None = None
 
@@ -244,7 +246,7 @@ def run_plan(plan: Plan, threat: Threat, model: Any, record: Record | None) -> V
             keep_weights(plan.store, model)
     votes = _ask(
         plan,
-        model,
+        asked(plan, model),
         threat,
         plan.noise,
         samples=plan.samples,
@@ -258,7 +260,6 @@ def run_plan(plan: Plan, threat: Threat, model: Any, record: Record | None) -> V
         audit=plan.audit,
         purpose=plan.purpose,
         until=plan.until,
-        threshold=plan.threshold,
     )
     if plan.store is not None and record is not None:
         write_record(plan.store, replace(record, finished=True))

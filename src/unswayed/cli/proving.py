@@ -12,12 +12,12 @@ from torch import Tensor
 from unswayed.certificates import Certified
 from unswayed.certificates.presenting import plural
 from unswayed.cli.common import command_line, note, working
+from unswayed.cli.flags import read_positive
 from unswayed.cli.inputs import (
     Targets,
     load_factory,
     read_dataset,
     read_device,
-    read_positive,
     read_targets,
 )
 from unswayed.cli.making import make_floor

@@ -8,23 +8,29 @@ from torch import Tensor, nn
 
 from unswayed.errors import InputError
 from unswayed.sampling.beforehand import check_instance
-from unswayed.sampling.calling import DENSE_NAMES
+from unswayed.sampling.calling import DENSE_NAMES, EDGE_NAMES
 from unswayed.sampling.signatures import forward_names
 
 
 class Flagged(nn.Module):
-    """Class 1, flagged, where the model's one number is above the threshold; class 0 where it is not, and at a tie.
+    """The class `label` where the model's one number is above the threshold, the other where it is below; at a tie, class 0.
 
     The answer has two columns, the threshold and the number itself, so that nothing is rounded on the way.
     """
 
-    def __init__(self, model: nn.Module, threshold: float) -> None:
+    def __init__(self, model: nn.Module, threshold: float, label: int = 1) -> None:
         super().__init__()
-        self.model, self.threshold = model, threshold
+        self.model, self.threshold, self.label = model, threshold, label
         like = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
         self.columns = nn.Linear(1, 2, dtype=like.dtype, device=like.device).requires_grad_(False)
-        self.columns.weight.copy_(torch.tensor([[0.0], [1.0]]))
-        self.columns.bias.copy_(torch.tensor([threshold, 0.0], dtype=torch.float64))
+        number = torch.tensor([label == 0, label == 1])
+        self.columns.weight.copy_(number[:, None])
+        self.columns.bias.copy_(torch.where(number, 0.0, torch.tensor(threshold, dtype=torch.float64)))
+
+    @property
+    def called_like(self) -> nn.Module:
+        """Whose parameters decide how this is asked: what the model needs or reads is never lost on the way to it."""
+        return self.model
 
     def two(self, out: Any) -> Any:
         """[..., 2] from one number a row, [..., 1] or [...]."""
@@ -43,6 +49,25 @@ class _Batched(Flagged):
         return self.two(self.model(x, edge_index, batch=batch))
 
 
+class _Weighted(Flagged):
+    def forward(self, x: Any, edge_index: Any, edge_weight: Any = None) -> Any:
+        return self.two(self.model(x, edge_index, edge_weight=edge_weight))
+
+
+class _Attributed(Flagged):
+    def forward(self, x: Any, edge_index: Any, edge_attr: Any = None) -> Any:
+        return self.two(self.model(x, edge_index, edge_attr=edge_attr))
+
+
+class _Several(Flagged):
+    def forward(
+        self, x: Any, edge_index: Any, edge_weight: Any = None, edge_attr: Any = None, batch: Any = None
+    ) -> Any:
+        given = {"edge_weight": edge_weight, "edge_attr": edge_attr, "batch": batch}
+        told = {name: value for name, value in given.items() if value is not None}
+        return self.two(self.model(x, edge_index, **told))
+
+
 class _Dense(Flagged):
     def forward(self, x: Any, adj: Any) -> Any:
         return self.two(self.model(x, adj))
@@ -53,11 +78,21 @@ class _Data(Flagged):
         return self.two(self.model(data))
 
 
-def flagged(model: Any, threshold: float) -> Flagged:
+OPTIONAL = ("batch", *EDGE_NAMES)
+KINDS: dict[tuple[str, ...], type[Flagged]] = {  # by which of these the model takes
+    (): _Edges,
+    ("batch",): _Batched,
+    ("edge_weight",): _Weighted,
+    ("edge_attr",): _Attributed,
+}
+
+
+def flagged(model: Any, threshold: float, *, label: int = 1) -> Flagged:
     """A model of one output as a classifier of two classes: 1 (flagged) where the output is above the threshold, else 0.
 
     Give 0 where the model answers a logit, 0.5 where it ends in a sigmoid; another threshold trades recall for precision, and
-    is part of what is certified. The result is asked, certified, served and stored like any other module.
+    is part of what is certified. With `label=0` the flag is class 0. The result is asked, certified, served and stored like any
+    other module.
     """
     check_instance(model)
     if not isinstance(model, nn.Module):
@@ -68,10 +103,12 @@ def flagged(model: Any, threshold: float) -> Flagged:
         raise InputError(
             f"threshold must be a number, such as 0 for a logit or 0.5 for a probability, not {threshold!r}."
         )
+    if isinstance(label, bool) or label not in (0, 1):
+        raise InputError(f"label must be 0 or 1, the class that is flagged, not {label!r}.")
     names = forward_names(model)
     kind: type[Flagged] = _Data
-    if "edge_index" in names:
-        kind = _Batched if "batch" in names else _Edges
+    if "edge_index" in names or (len(names) > 1 and names[1] not in DENSE_NAMES):
+        kind = KINDS.get(tuple(name for name in OPTIONAL if name in names), _Several)
     elif len(names) > 1:
-        kind = _Dense if names[1] in DENSE_NAMES else _Edges
-    return kind(model, float(threshold))
+        kind = _Dense
+    return kind(model, float(threshold), label)

@@ -27,6 +27,7 @@ def forward_names(model: Any) -> list[str]:
 def parameters_of(model: Any) -> list[inspect.Parameter]:
     """The parameters of a call: of the module's forward, or of its own `__call__` where that names them."""
     function: Callable[..., Any] = getattr(model, "_orig_mod", model)
+    function = getattr(function, "called_like", function)  # a wrapper of ours, asked as what it wraps
     try:
         called = list(inspect.signature(function).parameters.values())
         if isinstance(function, nn.Module) and all(p.kind in VARIABLE for p in called):

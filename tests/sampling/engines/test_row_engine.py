@@ -86,7 +86,7 @@ def test_every_way_of_summing_attention_gives_the_same_logits(
 
     found: list[tuple[type, type]] = []
     ours = logits()
-    monkeypatch.setattr(row_sorted, "SPREAD", -1.0)
+    monkeypatch.setattr(row_sorted, "UNLIKE", -1.0)
     monkeypatch.setattr(row_attention, "SPREAD", -1.0)
     torch.testing.assert_close(ours, logits(), rtol=1e-10, atol=1e-10)
     assert found == [(row_sorted.SortedSum, row_attention.Signs), (TargetSum, type(None))]
@@ -127,7 +127,7 @@ def test_rows_that_lose_every_entry_send_nothing_to_attention_without_loops(
     by_sorting: bool, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not by_sorting:
-        monkeypatch.setattr(row_sorted, "SPREAD", -1.0)
+        monkeypatch.setattr(row_sorted, "UNLIKE", -1.0)
     asked = replace(question("gat-residual", 1, dtype=dtype), noise=AddDelete(p_add=0.02, p_delete=0.9))
     fast, slow = RowEngine(asked), GenericEngine(asked)
     np.testing.assert_array_equal(fast.count(0, 200), slow.count(0, 200))

@@ -1,0 +1,51 @@
+"""Labels that are flagged: which one, and what a model of one number means by it."""
+
+from typing import TYPE_CHECKING, Any
+
+from unswayed.cli.inputs import Targets
+from unswayed.datasets import Dataset
+from unswayed.errors import InputError
+from unswayed.sampling.flagged import flagged
+
+if TYPE_CHECKING:
+    from unswayed.cli.plan import Plan
+
+
+def read_positive(word: str | None, dataset: Dataset, targets: Targets) -> int | None:
+    """The number of the label that should stay flagged, given by name or number, if it is one and some target has it."""
+    if word is None:
+        return None
+    names = dataset.class_names or tuple(map(str, range(dataset.num_classes)))
+    if word not in names:
+        raise InputError(
+            f"There is no label {word!r} in this dataset; its labels are {', '.join(names[:10])}."
+        )
+    if not bool((targets.truth == names.index(word)).any()):
+        raise InputError(
+            f"None of the targets is truly {word}, so nothing can be said of how many stay flagged."
+        )
+    return names.index(word)
+
+
+def read_flag(threshold: float | None, positive: int | None, dataset: Dataset) -> int:
+    """The number of the label that an answer above the threshold means: the positive one; of labels that are numbers, the larger."""
+    if threshold is None:
+        return 1
+    names = dataset.class_names or tuple(map(str, range(dataset.num_classes)))
+    if len(names) != 2:
+        raise InputError(
+            f"A threshold tells two labels apart, but this dataset has {len(names)}: {', '.join(names[:10])}."
+        )
+    if positive is not None:
+        return positive
+    try:
+        return int(float(names[1]) > float(names[0]))
+    except ValueError:
+        raise InputError(
+            f"Which label does an answer above the threshold mean? Say it with --positive: {names[0]} or {names[1]}."
+        ) from None
+
+
+def asked(plan: "Plan", model: Any) -> Any:
+    """What is polled: the model, or its one number as two classes."""
+    return model if plan.threshold is None else flagged(model, plan.threshold, label=plan.flag)
