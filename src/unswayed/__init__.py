@@ -1,7 +1,8 @@
 """Prove that no attacker who adds or deletes up to K edges can change what a graph neural network says.
 
-Two verbs and one artefact: `poll` asks a classifier about noisy structures and returns `Votes`; `certify` turns votes
-into `Certificates`. Names load when first used, so `import unswayed` needs neither torch nor torch_geometric.
+`poll` asks any classifier about noisy structures and returns `Votes`; `certify` turns votes into `Certificates`. `prove` takes
+models whose answer is a sum, and needs neither noise nor votes. Names load when first used, so `import unswayed` needs neither
+torch nor torch_geometric.
 """
 
 import importlib
