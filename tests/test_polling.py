@@ -364,10 +364,10 @@ def test_a_slow_model_is_stored_within_its_blocks_and_resumed_there(data, tmp_pa
 def test_saving_takes_a_small_part_of_the_time(ask, tmp_path, monkeypatch):
     saves = []
     monkeypatch.setattr(polling.Store, "save", lambda self, votes: saves.append(len(votes.starts)))
+    monkeypatch.setattr(ledger.time, "monotonic", lambda: 0.0)  # however busy the machine is
     ask(3000, store=tmp_path / "seldom")
     assert saves == [3, 3]  # the votes, and once more with what the audit said
     monkeypatch.setattr(ledger, "SAVE_EVERY", 0.0)
-    monkeypatch.setattr(ledger.time, "monotonic", lambda: 0.0)
     ask(3000, store=tmp_path / "often")
     assert saves == [3, 3, 1, 2, 3, 3]
 

@@ -100,6 +100,16 @@ def in_order(question, blocks):
     return table(SerialRunner().run(question, blocks))
 
 
+def joined(found, blocks):
+    """Counts of each block, whole or in pieces: a busy machine takes longer than a piece may."""
+    pieces = {
+        block: sorted(place for place in found if block.start <= place[0] < block.stop) for block in blocks
+    }
+    for block, places in pieces.items():
+        assert [start for start, _ in places] + [block.stop] == [block.start] + [stop for _, stop in places]
+    return [np.sum([found[place][0] for place in places], axis=0).tolist() for places in pieces.values()]
+
+
 def survivors(results):
     """(what came before the error, the error)."""
     kept = {}
@@ -324,7 +334,8 @@ class TestFaults:
                 cluster.remove_node(doomed, allow_graceful=False)
                 killed = True
         assert killed
-        assert results == in_order(bits(parity), cut(300, 10))
+        blocks = cut(300, 10)
+        assert joined(results, blocks) == joined(in_order(bits(parity), blocks), blocks)
 
     def test_a_caller_that_stops_early_leaves_the_cluster_usable(self, runner):
         results = runner.run(bits(parity), cut(100, 5))
@@ -377,7 +388,7 @@ class TestDrivers:
     def test_through_rays_client(self, cluster, tmp_path):
         pytest.importorskip("grpc")
         driver = self.start(tmp_path, f"ray://127.0.0.1:{CLIENT_PORT}")
-        out, err = driver.communicate(timeout=120)
+        out, err = driver.communicate(timeout=400)  # a busy machine starts processes slowly
         assert out.strip() == "8000", err
         assert us.load(tmp_path / "run").counts.tolist() == self.expected()
 
@@ -392,7 +403,7 @@ class TestDrivers:
         before = us.Votes.load(kept)  # whichever blocks came first; `us.load` gives only those without a gap
         assert 0 < before.samples[0] < 4000
         second = self.start(tmp_path, cluster.address, pause=0.15)
-        _, err = second.communicate(timeout=120)
+        _, err = second.communicate(timeout=400)
         assert second.returncode == 0, err
         after = us.load(tmp_path / "run")
         assert after.counts.tolist() == self.expected()
