@@ -1,5 +1,6 @@
 """Ballot models against slow ones in plain Python: who says what, and what the frozen sum is."""
 
+import contextlib
 import copy
 from fractions import Fraction
 
@@ -221,6 +222,23 @@ def test_a_snapshot_speaks_by_what_was_said_once():
         Snapshot(_Two(), trusted)
     with pytest.raises(InputError, match="The snapshot holds 9 nodes"):
         net.thaw().freeze(random_graph(rng, n=7))
+
+
+@pytest.mark.parametrize("rows", [9, 2])
+def test_an_encoder_is_asked_in_evaluation_mode_and_left_in_its_own(rows):
+    class Encoder(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.resting, self.working = torch.nn.Dropout(0.5), torch.nn.Dropout(0.5)
+
+        def forward(self, x, edge_index):
+            return self.working(self.resting(x))[:rows]
+
+    data, encoder = random_graph(np.random.default_rng(3)), Encoder()
+    encoder.resting.eval()
+    with contextlib.nullcontext() if rows == 9 else pytest.raises(InputError, match="one row of numbers"):
+        assert torch.equal(Snapshot(encoder, data).embeddings, data.x.float())
+    assert [module.training for module in encoder.modules()] == [True, False, True]
 
 
 class _Two(torch.nn.Module):

@@ -61,6 +61,21 @@ def test_a_seed_gives_the_votes_of_poll(service, model, data, arrivals):
         assert again[certified].tolist() == mine.label[certified].tolist()  # a size takes more than a label
 
 
+def test_a_model_that_cannot_be_copied_is_left_in_its_mode(model, data, service):
+    class Single(GraphSAGE):
+        def __deepcopy__(self, memo):
+            raise TypeError("there is one of me")
+
+    single = Single(4, 8, 2, CLASSES, dropout=0.5)
+    single.load_state_dict(model.state_dict())
+    single.convs[0].eval()
+    before = [module.training for module in single.modules()]
+    other = us.Smoothed(single, FLIP, data, samples=400, alpha=0.01, audit=20)
+    counts = [one.certify([3, 8], seed=11).votes.counts.tolist() for one in (other, service)]
+    assert counts[0] == counts[1]
+    assert [module.training for module in single.modules()] == before
+
+
 def test_three_layers_and_those_who_arrive_one_or_several_at_a_time(data):
     torch.manual_seed(4)
     model, noise = GraphSAGE(4, 8, 3, CLASSES), us.Flip(0.8)

@@ -12,6 +12,7 @@ from unswayed.ballots.links import Links
 from unswayed.ballots.models import BallotModel
 from unswayed.errors import InputError
 from unswayed.sampling.inputs import read_graph
+from unswayed.sampling.modes import evaluating
 
 SHARPNESS = 16
 DROPOUT = 0.5  # of hidden channels, in training
@@ -66,10 +67,8 @@ class Snapshot:
 
     def __init__(self, encoder: Any, trusted: Any) -> None:
         graph = read_graph(trusted)
-        with torch.no_grad():
-            was = encoder.training
-            said = encoder.eval()(graph.x, graph.edge_index)
-            encoder.train(was)
+        with torch.no_grad(), evaluating(encoder):
+            said = encoder(graph.x, graph.edge_index)
         if not isinstance(said, Tensor) or said.ndim != 2 or len(said) != graph.num_nodes:
             raise InputError(
                 f"The encoder of a Snapshot must give one row of numbers for each of the {graph.num_nodes} nodes."

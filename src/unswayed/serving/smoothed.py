@@ -142,7 +142,7 @@ def _own_copy(model: Any) -> Any:
     try:
         return copy.deepcopy(model).eval()
     except Exception:  # anything a user's module does not let be copied
-        return model.eval()
+        return model
 
 
 def _on(threat: Threat, graph: Still) -> Threat:

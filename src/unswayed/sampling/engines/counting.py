@@ -52,6 +52,8 @@ class Counting:
 
     def count(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> IntArray:
         """int64[targets, classes]: votes of samples start .. stop - 1 for the targets at these positions."""
+        if targets is not None and not targets:
+            return np.zeros((0, self.classes), np.int64)
         counts: Any = count_labels(self.labels(start, stop, targets), self.classes)
         return counts  # type: ignore[no-any-return]
 
