@@ -91,7 +91,7 @@ def quiet():
 
 def shortcuts() -> None:
     """Commands that get as far as a model use an untrained one: the arguments are under test, not the training."""
-    from unswayed.cli import inputs, making
+    from unswayed.cli import inputs, models
     from unswayed.datasets import load
     from unswayed.models import build
 
@@ -102,8 +102,8 @@ def shortcuts() -> None:
     inputs.fetch = lambda name: (
         inputs.karate_club() if name == inputs.KARATE else load(name)
     )  # no downloads here
-    making._train = untrained
-    making.make_floor = lambda plan: None
+    models._train = untrained
+    models.make_floor = lambda plan: None
 
 
 class RecordFiles:

@@ -13,10 +13,10 @@ from unswayed.errors import InputError, RefusedVotes, Unsupported
 from unswayed.ledger import BLOCK, AdaptiveLedger, Ledger
 from unswayed.runners import Block, Runner, SerialRunner, SeveralRunner
 from unswayed.sampling.beforehand import check_columns, check_instance, named_classes
-from unswayed.sampling.calling import style_of
 from unswayed.sampling.digest import describe_model
 from unswayed.sampling.flagged import flagged
 from unswayed.sampling.question import Question
+from unswayed.sampling.signatures import style_of
 from unswayed.sampling.threats import Threat
 from unswayed.sampling.until import Rule, gaps, looks
 from unswayed.spelling import spelled

@@ -11,7 +11,7 @@ from unswayed.datasets import Dataset, Split
 from unswayed.errors import InputError
 from unswayed.experiments import runs
 from unswayed.experiments.page import write_page
-from unswayed.experiments.reproduce import chosen, prepare, publish
+from unswayed.experiments.reproduce import named, prepare, publish
 from unswayed.experiments.rows import read_rows, rows_of
 from unswayed.experiments.runs import Run
 from unswayed.experiments.settings import BETAS, EXPERIMENTS, Panel, Training, panels, work
@@ -130,7 +130,7 @@ def test_every_figure_has_panels_under_both_recipes_and_table_one_needs_no_votes
 @pytest.mark.parametrize("names", [["figure9"], [], ["figure1", "tabel1"]])
 def test_unknown_experiments_are_named(names):
     with pytest.raises(InputError, match="choose from"):
-        chosen(names)
+        named(names)
 
 
 def test_bad_settings_are_refused(tmp_path):

@@ -21,11 +21,11 @@ EVIL = "<script>alert(1)</script>\"'&"
 @pytest.fixture(scope="module")
 def fuzz():
     with pytest.MonkeyPatch.context() as patch:
-        from unswayed.cli import inputs, making
+        from unswayed.cli import inputs, models
 
         patch.setattr(inputs, "fetch", inputs.fetch)
-        patch.setattr(making, "_train", making._train)  # put back afterwards
-        patch.setattr(making, "make_floor", making.make_floor)
+        patch.setattr(models, "_train", models._train)  # put back afterwards
+        patch.setattr(models, "make_floor", models.make_floor)
         everything.shortcuts()
         yield everything
 

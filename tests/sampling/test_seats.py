@@ -31,7 +31,7 @@ def test_words_beyond_the_last_whole_multiple_are_drawn_again(monkeypatch):
         asked.append(attempt)
         return np.array([script[attempt]], dtype=np.uint64)
 
-    monkeypatch.setattr(seats, "WORDS", 10)
+    monkeypatch.setattr(seats, "WORD", 10)
     monkeypatch.setattr(seats, "words", scripted)
     assert below(Stream(0), 0, 1, np.array([4, 4, 4]), None).tolist() == [[1, 3, 2]]
     assert asked == [0, 1, 2]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from unswayed.ballots.asking import Alone, check_alone, check_reads_sources
+from unswayed.ballots.one_graph import OneGraph, check_alone, check_reads_sources
 from unswayed.certificates.hashed import HashedProofs
 from unswayed.certificates.protocol import About
 from unswayed.errors import InputError, UnsoundModel
@@ -97,20 +97,20 @@ class Hashed(nn.Module):
         silent = counts.sum(dim=1, keepdim=True) == 0
         return counts.float().masked_fill(silent, torch.nan).to(edge_index.device)
 
-    def asked(self) -> Alone:
+    def asked(self) -> OneGraph:
         """The model as it is asked: one graph a call, in evaluation mode, on the CPU."""
-        return Alone(self.model, self.classes)
+        return OneGraph(self.model, self.classes)
 
     def votes(
         self,
-        asked: Alone,
+        asked: OneGraph,
         graph: Graph,
         edges: Tensor,
         nodes: Tensor | None = None,
         progress: Progress | None = None,
     ) -> Tensor:
         """int64[rows, classes]: how many groups say each class of these nodes (None: of every row the model answers)."""
-        ask, said = self._labels_by_nodes if self.by == "nodes" else Alone.say, []
+        ask, said = self._labels_by_nodes if self.by == "nodes" else OneGraph.say, []
         with asked.evaluation():
             for part in self.parts(edges):
                 said.append(ask(asked, graph, part, nodes))
@@ -160,7 +160,7 @@ class Hashed(nn.Module):
         return (edges[:, (of == group) | (of < 0)] for group in range(self.groups))
 
     @staticmethod
-    def _labels_by_nodes(asked: Alone, graph: Graph, edges: Tensor, nodes: Tensor | None) -> Tensor:
+    def _labels_by_nodes(asked: OneGraph, graph: Graph, edges: Tensor, nodes: Tensor | None) -> Tensor:
         """Each target alone with the nodes it can hear from: nothing else reaches the model, not even by its rounding."""
         heard = Hearing(graph, edges)
         wanted = torch.arange(graph.num_nodes) if nodes is None else nodes

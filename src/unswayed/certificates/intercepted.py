@@ -7,8 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from unswayed.certificates.checking import about_votes, certifiable
-from unswayed.certificates.levels import warn_of_level
+from unswayed.certificates.checking import certifiable
 from unswayed.certificates.protocol import check_change
 from unswayed.certificates.smoothed import Certificates
 from unswayed.errors import InputError
@@ -104,24 +103,12 @@ def certify_intercepted(
         raise InputError(
             "These votes were polled against another threat; give the Intercept that they were polled with."
         )
-    parts = max(votes.polled_together, 1) if family else 1
-    found = bound_votes(votes.counts, votes.samples, alpha, bounds, parts, rivals)
-    warn_of_level(alpha)
     met = threat.noticed(votes.noise)[_rows(votes, threat)]
-    size = lies(found.p_top, found.p_rest, met, votes.entries)
-    return Intercepted(
-        label=np.where(size < 0, -1, found.label).astype(np.int64),
-        size=size,
-        about=about_votes(votes),
-        p_top=np.array(found.p_top, np.float64),
-        p_rest=np.array(found.p_rest, np.float64),
-        votes=votes,
-        alpha=float(alpha),
-        bounds=bounds,
-        family=bool(family),
-        rivals=rivals,
-        met=met,
-    )
+
+    def sizes(p_top: FloatArray, p_rest: FloatArray) -> IntArray:
+        return lies(p_top, p_rest, met, votes.entries)
+
+    return Intercepted.proved(votes, sizes, alpha=alpha, bounds=bounds, family=family, rivals=rivals, met=met)
 
 
 def _rows(votes: Votes, threat: Interception) -> IntArray:

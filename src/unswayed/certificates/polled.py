@@ -7,8 +7,8 @@ from typing import Any, Self
 import numpy as np
 
 from unswayed.certificates.about import IntArray
+from unswayed.certificates.in_words import audit_in_words, audited, in_words
 from unswayed.certificates.levels import confidence_in_words, most_wrong
-from unswayed.certificates.noted import audit_in_words, audited, in_words
 from unswayed.certificates.protocol import About, Bar, Certified, Column, Explanation
 from unswayed.certificates.shared import reach_of_votes
 from unswayed.errors import InputError, Unsupported

@@ -3,8 +3,9 @@
 `certify` is pure: the same votes and settings give the same certificates, on any machine.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +42,37 @@ class Certificates(Polled):
     rivals: str = "all"
 
     kind = "smoothed"
+
+    @classmethod
+    def proved(
+        cls,
+        votes: Votes,
+        sizes: Callable[[FloatArray, FloatArray], IntArray],
+        *,
+        alpha: float,
+        bounds: str,
+        family: bool,
+        rivals: str,
+        **own: Any,
+    ) -> Self:
+        """The most voted labels, and the sizes that the bounds on their probabilities prove; `own` is what a family adds."""
+        parts = max(votes.polled_together, 1) if family else 1
+        found = bound_votes(votes.counts, votes.samples, alpha, bounds, parts, rivals)
+        warn_of_level(alpha)
+        size = sizes(found.p_top, found.p_rest).astype(np.int64)
+        return cls(
+            label=np.where(size < 0, -1, found.label).astype(np.int64),
+            size=size,
+            about=about_votes(votes),
+            p_top=np.array(found.p_top, np.float64),
+            p_rest=np.array(found.p_rest, np.float64),
+            votes=votes,
+            alpha=float(alpha),
+            bounds=bounds,
+            family=bool(family),
+            rivals=rivals,
+            **own,
+        )
 
     def sizes(self, change: str = "any") -> IntArray:
         """The largest proven number of changes of this kind alone."""
@@ -184,19 +216,8 @@ def certify(
     (array([ 0, -1]), array([11, -1]))
     """
     certifiable(votes, bounds)
-    parts = max(votes.polled_together, 1) if family else 1
-    found = bound_votes(votes.counts, votes.samples, alpha, bounds, parts, rivals)
-    warn_of_level(alpha)
-    size = certified_size(found.p_top, found.p_rest, votes.noise, votes.entries, ones=votes.ones)
-    return Certificates(
-        label=np.where(size < 0, -1, found.label).astype(np.int64),
-        size=size.astype(np.int64),
-        about=about_votes(votes),
-        p_top=np.array(found.p_top, np.float64),
-        p_rest=np.array(found.p_rest, np.float64),
-        votes=votes,
-        alpha=float(alpha),
-        bounds=bounds,
-        family=bool(family),
-        rivals=rivals,
-    )
+
+    def sizes(p_top: FloatArray, p_rest: FloatArray) -> IntArray:
+        return certified_size(p_top, p_rest, votes.noise, votes.entries, ones=votes.ones)
+
+    return Certificates.proved(votes, sizes, alpha=alpha, bounds=bounds, family=family, rivals=rivals)

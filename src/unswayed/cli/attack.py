@@ -16,7 +16,7 @@ from unswayed.cli.document import document
 
 if TYPE_CHECKING:
     from unswayed.attack import Attacks
-    from unswayed.cli.meeting import Met
+    from unswayed.cli.attack_proofs import Met
     from unswayed.cli.plan import Plan
     from unswayed.cli.record import Record
     from unswayed.report.summary import Summary
@@ -118,7 +118,7 @@ def _check(attempts: int, most: int | None, samples: int) -> None:
 
 def _proofs(words: dict[str, Any], store: Path | None) -> "Met | None":
     """Proofs bring their attacks along; None where certificates are not proofs."""
-    from unswayed.cli.meeting import met
+    from unswayed.cli.attack_proofs import met
 
     return met(words, store)
 
@@ -139,7 +139,7 @@ def attack_words(words: dict[str, Any], store: Path | None, **settings: Any) -> 
     from unswayed.attack import attack as attack_all
     from unswayed.certificates import certify
     from unswayed.certificates.presenting import plural
-    from unswayed.cli.making import make_model
+    from unswayed.cli.models import make_model
     from unswayed.cli.plan import make_record, make_threat, run_plan
 
     plan = make_plan(words, store)

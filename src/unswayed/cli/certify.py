@@ -111,10 +111,10 @@ def certify_words(
 ) -> "tuple[Certified, Record]":
     """Certify what these command-line words ask for."""
     from unswayed.certificates.presenting import plural
-    from unswayed.cli.base import base_accuracy
-    from unswayed.cli.making import make_floor, make_model
+    from unswayed.cli.models import make_floor, make_model
     from unswayed.cli.plan import make_record, make_threat, run_plan
     from unswayed.cli.record import write_record
+    from unswayed.cli.unsmoothed import base_accuracy
 
     plan = make_plan(words, store)
     threat = make_threat(plan, plan.until_size if want is None else want)

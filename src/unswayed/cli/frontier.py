@@ -148,7 +148,7 @@ def _sweep(
 
     from unswayed.certificates.presenting import plural
     from unswayed.cli.inputs import Targets
-    from unswayed.cli.making import make_floor, make_model
+    from unswayed.cli.models import make_floor, make_model
     from unswayed.cli.plan import run_plan
     from unswayed.report.frontier import Point
 

@@ -20,7 +20,7 @@ from unswayed.cli.inputs import (
     read_device,
     read_targets,
 )
-from unswayed.cli.making import make_floor
+from unswayed.cli.models import make_floor
 from unswayed.cli.record import (
     CERTIFICATES,
     Record,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Say = Callable[[str], None]
 
 
-def chosen(names: Iterable[str]) -> tuple[str, ...]:
+def named(names: Iterable[str]) -> tuple[str, ...]:
     """The experiments meant by these names, in order; "all" means every one."""
     names = list(names)
     unknown = [name for name in names if name not in (*EXPERIMENTS, "all")]
@@ -57,7 +57,7 @@ def prepare(
         raise InputError(
             f"samples must be a multiple of {BLOCK}, the votes that are stored together, not {samples}."
         )
-    experiments = chosen(names)
+    experiments = named(names)
     command = _command(experiments, recipe, seeds, samples, device, datasets, seed)
     wanted = work(experiments, recipe, seeds)
     for done, (training, betas) in enumerate(wanted.items()):
@@ -104,7 +104,7 @@ def publish(
     from unswayed.experiments.table import write_table
 
     written = []
-    for experiment in chosen(names):
+    for experiment in named(names):
         if experiment == "table1":
             written.append(write_table(out / "table1.json"))
             continue

@@ -22,10 +22,9 @@ from torch import Tensor, nn
 from unswayed.errors import InputError, UnsoundModel
 from unswayed.sampling.absent import Absent, refusal
 from unswayed.sampling.beforehand import check_device, check_instance
-from unswayed.sampling.calling import EDGE_NAMES, style_of
 from unswayed.sampling.inputs import Graph
 from unswayed.sampling.modes import evaluating
-from unswayed.sampling.signatures import parameter_names
+from unswayed.sampling.signatures import EDGE_NAMES, parameter_names, style_of
 from unswayed.sampling.threads import Threads
 from unswayed.sampling.threats.base import Threat
 

@@ -8,8 +8,7 @@ from torch import Tensor, nn
 
 from unswayed.errors import InputError
 from unswayed.sampling.beforehand import check_instance
-from unswayed.sampling.calling import DENSE_NAMES, EDGE_NAMES
-from unswayed.sampling.signatures import forward_names
+from unswayed.sampling.signatures import DENSE_NAMES, EDGE_NAMES, forward_names
 
 
 class Flagged(nn.Module):

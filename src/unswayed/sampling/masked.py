@@ -6,8 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from unswayed.errors import Unsupported
-from unswayed.sampling.calling import GIVEN
-from unswayed.sampling.signatures import parameters_of
+from unswayed.sampling.signatures import GIVEN, parameters_of
 
 
 class Masked(nn.Module):

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from unswayed.errors import InputError
-from unswayed.sampling.stream import LANES, WORDS, Stream, philox
+from unswayed.sampling.stream import LANES, Stream, philox
+from unswayed.theory.noise import WORD
 
 NAME = (
     "philox4x32-10/seats-1"  # goes into the provenance; another layout of the counter must get another name
@@ -37,7 +38,7 @@ def words(stream: Stream, start: int, stop: int, draws: int, attempt: int, targe
 def below(stream: Stream, start: int, stop: int, sizes: npt.NDArray[np.int64], target: int | None) -> Words:
     """uint64[stop - start, draws]: uniform below each of `sizes`, exactly."""
     size = sizes.astype(np.uint64)[None, :]
-    limit = np.uint64(WORDS) // size * size
+    limit = np.uint64(WORD) // size * size
     found, attempt = words(stream, start, stop, len(sizes), 0, target), 0
     while (late := found >= limit).any():
         attempt += 1
@@ -68,7 +69,7 @@ def kept_seats(
     >>> kept_seats(Stream(0), 5, 7, 9, 2).tolist() == kept_seats(Stream(0), 0, 8, 9, 2)[5:7].tolist()
     True
     """
-    if not (0 <= start <= stop <= WORDS * LANES and 0 <= kept <= seats < WORDS):
+    if not (0 <= start <= stop <= WORD * LANES and 0 <= kept <= seats < WORD):
         raise InputError(f"{kept} of {seats} seats in samples {start} to {stop} cannot be drawn.")
     sizes = seats - np.arange(kept, dtype=np.int64)
     return pick(below(stream, start, stop, sizes, target).astype(np.int64))

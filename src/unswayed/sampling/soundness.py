@@ -15,11 +15,10 @@ import torch
 from torch import Tensor, nn
 
 from unswayed.errors import UnsoundModel
-from unswayed.sampling.calling import GIVEN
 from unswayed.sampling.classifier import Classifier
 from unswayed.sampling.digest import settings_of
 from unswayed.sampling.inputs import Graph
-from unswayed.sampling.signatures import parameters_of
+from unswayed.sampling.signatures import GIVEN, parameters_of
 
 HARMLESS = (*GIVEN, "ptr", "batch_size", "num_sampled_nodes_per_hop", "num_sampled_edges_per_hop")
 TOLERANCE = 1e-4  # of the largest logit: rounding differs between batch shapes, real coupling is far larger

@@ -20,15 +20,14 @@ import torch
 from torch import Tensor
 
 from unswayed.errors import InputError
-from unswayed.theory.noise import Noise
+from unswayed.theory.noise import WORD, Noise
 
 Words = npt.NDArray[np.uint64]
 
 NAME = "philox4x32-10/2"  # goes into the provenance; another layout of the counter must get another name
 PURPOSES = {"certify": 0, "select": 1, "train": 2}
 
-WORDS = 2**32
-MASK = WORDS - 1
+MASK = WORD - 1
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 WEYL = (0x9E3779B9, 0xBB67AE85)
 LANES = 4
@@ -184,7 +183,7 @@ class Stream:
 
 
 def _check_place(start: int, stop: int, entries: int) -> None:
-    if not (0 <= start <= stop <= LANES * WORDS and 0 <= entries <= WORDS):
+    if not (0 <= start <= stop <= LANES * WORD and 0 <= entries <= WORD):
         raise InputError(
             f"Samples {start} to {stop} of {entries} entries are outside the stream (at most 2^34 samples, 2^32 entries)."
         )

@@ -16,7 +16,7 @@ from unswayed.errors import InputError, Unsupported
 if TYPE_CHECKING:
     from unswayed.theory.law import Law
 
-WORD = 2**32
+WORD = 2**32  # probabilities are multiples of one in so many: what a random 32-bit word can tell exactly
 
 
 def threshold(probability: Real | float, name: str, *, zero: bool = False) -> int:

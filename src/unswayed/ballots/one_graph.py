@@ -1,4 +1,4 @@
-"""Alone: a classifier asked about one graph at a time on the CPU, and the checks that its answers are those of one function."""
+"""OneGraph: a classifier asked about one graph at a time on the CPU, and the checks that its answers are those of one function."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from unswayed.sampling.classifier import Classifier
 from unswayed.sampling.inputs import Graph
 
 
-class Alone(Classifier):
+class OneGraph(Classifier):
     """A classifier that gets one graph a call, on the CPU where sums have one order; a row a node, or one row a graph."""
 
     def __init__(self, model: Any, classes: int | None = None) -> None:
@@ -45,13 +45,13 @@ class Alone(Classifier):
         return said[nodes]
 
 
-def check_alone(asked: Alone, graph: Graph, edges: Tensor, part: Tensor) -> None:
+def check_alone(asked: OneGraph, graph: Graph, edges: Tensor, part: Tensor) -> None:
     """Refuse a model whose answers depend on anything but the graph: caches, random numbers, state, edge attributes."""
     soundness.check_modules(asked)
     soundness.check_edge_data(asked, graph)
     shown = (part, edges)
     with asked.evaluation():
-        soundness.check_repeatable(asked, lambda who, i: Alone.answer(who, graph, shown[i]))  # type: ignore[arg-type]
+        soundness.check_repeatable(asked, lambda who, i: OneGraph.answer(who, graph, shown[i]))  # type: ignore[arg-type]
 
 
 def check_reads_sources(model: Any) -> None:
