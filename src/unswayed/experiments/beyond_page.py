@@ -11,11 +11,12 @@ from unswayed.errors import InputError
 from unswayed.experiments.beyond import LEVELS, Result
 from unswayed.experiments.beyond_rows import AT, KINDS, chosen_rows, rows_of
 from unswayed.experiments.filling import fill
-from unswayed.experiments.rows import write_rows
+from unswayed.experiments.rows import beside_earlier, write_rows
 from unswayed.experiments.spread import plus_minus
 
 BESIDE = ("adaptive", "sparse_smoothing_comparison")  # what benchmarks of these names left beside it
 GROUP = ("dataset", "per_class", "protocol")
+IDENTITY = (*GROUP, "model", "seed")
 Row = dict[str, Any]
 
 
@@ -24,6 +25,8 @@ def publish(results: Sequence[Result], out: Path) -> list[Path]:
     rows, chosen = rows_of(results), chosen_rows(results)
     if not rows:
         raise InputError("There is no result to show yet: run the experiment first, for at least one split.")
+    rows = beside_earlier(out / "beyond.json", rows, IDENTITY)
+    chosen = beside_earlier(out / "beyond.json", chosen, IDENTITY, "best_of")
     write_rows(out / "beyond.json", rows, best_of=chosen, at=list(AT))
     return [
         out / "beyond.json",

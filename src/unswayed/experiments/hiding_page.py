@@ -13,7 +13,7 @@ from unswayed.errors import InputError
 from unswayed.experiments.filling import fill
 from unswayed.experiments.hiding import METHODS, SHARED, Result
 from unswayed.experiments.hiding_shared import shared_rows, shared_table
-from unswayed.experiments.rows import write_rows
+from unswayed.experiments.rows import beside_earlier, write_rows
 from unswayed.experiments.spread import plus_minus
 from unswayed.theory.noise import noise_from_dict
 from unswayed.votes import Votes
@@ -37,6 +37,7 @@ TOLD = {
     "snapshot ballots": "proved, what was once said of neighbours",
     "snapshot votes": "proved, what was once said of neighbours",
 }
+IDENTITY = ("dataset", "protocol", "method", "links", "seed")
 Row = dict[str, Any]
 
 
@@ -48,6 +49,7 @@ def publish(results: Sequence[Result], out: Path) -> list[Path]:
             "There is no result to show yet: run the experiment first, floors included, for at least one split."
         )
     out.mkdir(parents=True, exist_ok=True)
+    rows = beside_earlier(out / "hiding.json", rows, IDENTITY)
     write_rows(out / "hiding.json", rows)
     return [out / "hiding.json", fill(out / "hiding.md", {"tables": tables(rows)})]
 
@@ -174,9 +176,12 @@ def table(rows: Sequence[Row]) -> str:
                 told = TOLD[method] + (f", {_links(links)}" if fakes else "")
                 cells = [plus_minus([r["certified_accuracy"][str(k)] for r in mine]) for k in AT]
                 lines.append(f"| {told} | {' | '.join(cells)} |")
-    one = {row["seed"]: row["floors"] for row in rows}.values()
-    for name in next(iter(one)):
-        lines.append(f"| floor, {name} | {plus_minus([floors[name] for floors in one])} | | | | |")
+    seeds = sorted({row["seed"] for row in rows})
+    for name in dict.fromkeys(name for row in rows for name in row["floors"]):
+        own = {row["seed"]: row["floors"][name] for row in rows if name in row["floors"]}
+        lines.append(
+            f"| floor, {name} | {plus_minus([own[seed] for seed in seeds if seed in own])} | | | | |"
+        )
     return "\n".join(lines) + "\n"
 
 

@@ -11,7 +11,7 @@ from unswayed.experiments.filling import fill
 from unswayed.experiments.paying import FLAGGED, GRAPHS, METHODS, Result
 from unswayed.experiments.paying_figure import draw
 from unswayed.experiments.paying_rows import AT, BUDGETS, FAMILIES, Group, gains, grouped, rows_of
-from unswayed.experiments.rows import write_rows
+from unswayed.experiments.rows import beside_earlier, write_rows
 from unswayed.experiments.spread import plus_minus, standard_error
 
 Row = dict[str, Any]
@@ -21,6 +21,7 @@ TOLD = {
     "hashed": "proved, groups of edges",
     "smoothed": "smoothed, best noise",
 }
+IDENTITY = ("dataset", "protocol", "method", "seed")
 GAINS_AT = (1, 2, 5, 10)
 GRAPHS_AT = (0, 1, 2, 5)
 FLAGS_AT = (0, 1, 5, 10)
@@ -35,6 +36,7 @@ def publish(results: Sequence[Result], out: Path) -> list[Path]:
             "There is no result to show yet: run the experiment first, floors included, for at least one split."
         )
     out.mkdir(parents=True, exist_ok=True)
+    rows = beside_earlier(out / "paying.json", rows, IDENTITY)
     write_rows(out / "paying.json", rows)
     return [out / "paying.json", fill(out / "paying.md", tables(rows)), *draw(rows, out / "paying")]
 

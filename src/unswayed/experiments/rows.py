@@ -65,6 +65,22 @@ def write_rows(path: Path, rows: list[Row], **beside: Any) -> None:
     write_atomically(path, (json.dumps({"rows": rows, **beside}, indent=1) + "\n").encode())
 
 
+def beside_earlier(path: Path, rows: Sequence[Row], identity: Sequence[str], kind: str = "rows") -> list[Row]:
+    """These rows, after those of the file that none of them replaces: work of several days and machines is one table.
+
+    Two rows are of the same thing where they agree in everything that `identity` names. Each tells its own commit and device.
+    """
+
+    def what(row: Row) -> tuple[Any, ...]:
+        return tuple(row.get(name) for name in identity)
+
+    earlier = json.loads(path.read_text()).get(kind, []) if path.exists() else []
+    anew = {what(row) for row in rows}
+    return sorted(
+        [row for row in earlier if what(row) not in anew] + list(rows), key=lambda row: repr(what(row))
+    )
+
+
 def read_rows(path: Path) -> list[Row]:
     """The rows of one results file."""
     rows: list[Row] = json.loads(path.read_text())["rows"]
