@@ -59,6 +59,7 @@ def cases(
     seeds: Collection[int],
     datasets: Collection[str] | None = None,
     protocols: Collection[str] = PROTOCOLS,
+    labels: Collection[int] = LABELS,
 ) -> Iterator[Case]:
     """Seeds outermost, so that an interrupted run has all settings for fewer seeds; PubMed with the fewest labels alone."""
     check_names("dataset", datasets, LEVELS)
@@ -67,7 +68,8 @@ def cases(
         for protocol in protocols:
             for name in LEVELS if datasets is None else datasets:
                 for per_class in LABELS[:1] if name == "pubmed" else LABELS:
-                    yield Case(name, per_class, seed, protocol)
+                    if per_class in labels:
+                        yield Case(name, per_class, seed, protocol)
 
 
 def _worker(device: str, samples: int) -> Work[Case]:
@@ -89,8 +91,9 @@ def main(argv: list[str] | None = None) -> None:
     parser = arguments("unswayed.experiments.beyond", main.__doc__, range(5))
     parser.add_argument("--datasets", nargs="+", default=list(LEVELS))
     parser.add_argument("--protocols", nargs="+", default=list(PROTOCOLS))
+    parser.add_argument("--labels", type=int, nargs="+", default=list(LABELS), help="known labels a class")
     told = parser.parse_args(argv)
-    prepare(cases(told.seeds, told.datasets, told.protocols), **settings(told))
+    prepare(cases(told.seeds, told.datasets, told.protocols, told.labels), **settings(told))
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ def tables(rows: Sequence[Row]) -> str:
         floors = plus_minus([next(r["floor"] for r in mine if r["seed"] == s) for s in seeds])
         clean = plus_minus([next(r["clean_accuracy"] for r in mine if r["seed"] == s) for s in seeds])
         text.append(
-            f"### {key[0]}, {key[1]} labels a class, {key[2]}, {len(seeds)} seed(s), {mine[0]['test_targets']} nodes\n\n"
+            f"### {key[0]}, {key[1]} labels a class, {key[2]}, {len(seeds)} seed(s), {mine[0]['test_targets']} nodes, {mine[0]['samples']:,} samples\n\n"
             f"Floor (structure-free, any attack): **{floors}**. The same weights on the clean graph: {clean}.\n"
         )
         for kind in KINDS:
