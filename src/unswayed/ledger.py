@@ -114,7 +114,7 @@ class Ledger:
             self.store.save(self.votes)
 
     def audit(self, watched: Watched) -> None:
-        """Ask again what is still to be asked again; refuse all votes, and mark the store, if an answer was another."""
+        """Ask again what has not been asked again yet; refuse all votes, and mark the store, if an answer differs."""
         assert self.votes is not None
         if not self.question.audit:
             return

@@ -70,7 +70,7 @@ def poll(
     `until` (`UntilSize(size=…)`, `Budget(seconds=…)`, or both joined by `|`) stops before `samples`, each target as soon as the
     rule has settled it; such votes are adaptive, and only `certify(..., bounds="anytime")` takes them. `audit` answers,
     drawn at random from all that were counted, are asked again of the model itself, one graph at a time; if one of them
-    was another (but for logits that tie within rounding), all votes are refused. `votes.notes["audit"]` says how many agreed.
+    differs (but for logits that tie within rounding), all votes are refused. `votes.notes["audit"]` says how many agreed.
     `threshold` is for models that answer one number: class 1 above it, else class 0 (0 for a logit, 0.5 after a sigmoid).
     """
     samples = whole_samples(samples)

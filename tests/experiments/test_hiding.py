@@ -8,8 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from torch_geometric.data import Data
-from torch_geometric.utils import to_undirected
 
 import unswayed as us
 from unswayed.datasets import Dataset
@@ -21,23 +19,14 @@ from unswayed.experiments.hiding_shared import BUDGETS, DELETES
 from unswayed.models import build
 from unswayed.models.floors import Floor
 
+from .shared import FIELDS, communities
+
 N, CLASSES = 120, 2
-REQUIRED = {
-    "dataset", "task", "model", "recipe", "protocol", "threat", "alpha", "samples", "seed", "bounds",
-    "test_targets", "clean_accuracy", "floor", "accuracy_edgeless", "certified_accuracy", "seconds", "device", "command",
-    "commit",
-}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    generator = torch.Generator().manual_seed(0)
-    y = torch.arange(N) % CLASSES
-    x = torch.randn(N, 6, generator=generator) * 0.7
-    x[:, 0] += 2.0 * y
-    ends = torch.randint(0, N, (2, 400), generator=generator)
-    alike = y[ends[0]] == y[ends[1]]
-    data = Data(x=x, y=y, edge_index=to_undirected(ends[:, alike & (ends[0] != ends[1])]))
+    data = communities(N)
     runs = tmp_path_factory.mktemp("runs")
     torch.manual_seed(0)
     sage = build("sage", 6, CLASSES, seed=0).eval()
@@ -52,7 +41,9 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         for module in (hiding_bench, hiding_methods):
             patch.setattr(module, "fit", lambda name, *_, **__: ballots.eval() if name == "ballots" else sage)
         patch.setattr(hiding_methods, "fit_hashed", lambda *_, groups, **__: us.Hashed(sage, groups).eval())
-        patch.setattr(hiding_methods, "all_floors", lambda *_, **__: {"labels": Floor("mlp", y, 0.8, 0.8)})
+        patch.setattr(
+            hiding_methods, "all_floors", lambda *_, **__: {"labels": Floor("mlp", data.y, 0.8, 0.8)}
+        )
         patch.setattr(hiding_bench, "TARGETS", 8)
         patch.setattr(hiding_methods, "CHOOSING", 6)
         patch.setattr(hiding_methods, "GROUPS", (4, 9))
@@ -75,7 +66,7 @@ def test_rows_and_page_are_written(kept: Path) -> None:
         assert all(row["by_the_programme"][str(b)] <= row["by_counting"][str(b)] for b in BUDGETS)
     others = len(rows) - len(spread)
     assert others == len(LINKS) - 2 + len(FAKES) - 2 + 2 * 2  # of what was hidden, three numbers of links
-    assert all(set(row) >= REQUIRED for row in rows)
+    assert all(set(row) >= FIELDS for row in rows)
     for row in rows:
         curve = [row["certified_accuracy"][str(k)] for k in AT]
         assert curve == sorted(curve, reverse=True)

@@ -23,7 +23,7 @@ class OneGraph(Classifier):
         return self.classes
 
     def shaped(self, out: Any, rows: int) -> Tensor:
-        """The checked answer with as many rows as the model gave: whether it speaks of nodes or graphs is its affair."""
+        """The checked answer with as many rows as the model gave: it may speak of nodes or of the graph."""
         if isinstance(out, Tensor) and out.ndim:
             columns = 1 if out.is_floating_point() else 0
             rows = out.shape[-1 - columns] if out.ndim > columns else 1

@@ -245,7 +245,7 @@ def merge(some: Tensor, others: Tensor) -> Tensor:
 
 
 def pair_of(entry: Tensor) -> tuple[Tensor, Tensor]:
-    """The pair i < j with j(j-1)/2 + i = entry, exactly, for entries below 2⁵²: a float root, set right in integers.
+    """The pair i < j with j(j-1)/2 + i = entry, exactly, for entries below 2⁵²: a float root, corrected in integers.
 
     >>> [part.tolist() for part in pair_of(torch.tensor([0, 1, 2, 3]))]
     [[0, 0, 1, 0], [1, 2, 2, 3]]

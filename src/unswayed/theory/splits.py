@@ -88,7 +88,7 @@ def surely_certified(
 
 
 def _quantiles(sides: Floats, p_add: float, p_delete: float, adds: Ints, deletes: Ints) -> Ints:
-    """int64[sides, splits]: about where tails of these masses begin, by a normal law set right for its skew."""
+    """int64[sides, splits]: about where tails of these masses begin, by a normal law corrected for its skew."""
     added, deleted = p_add * (1 - p_add), p_delete * (1 - p_delete)
     mean, variance = deletes * p_delete + adds * p_add, deletes * deleted + adds * added
     skew = (deletes * deleted * (1 - 2 * p_delete) + adds * added * (1 - 2 * p_add)) / np.maximum(
