@@ -10,7 +10,7 @@ numpy, scipy, hypothesis and pytest. Verdicts go to the journal at once, so a ru
 
 A mutant is *killed* when a test fails, and *survived* when all tests pass. It is *endless* when one test takes over 30 s or all of
 them take over 200 s of processor time, which does not depend on what else the machine does: ten times what the tests take, and
-more than that for any one of them. What is known of those that no test kills is in mutation_reasons.toml; only where that says
+more than that for any one of them (15 s and 75 s with `--only`, whose tests are fewer). What is known of those that no test kills is in mutation_reasons.toml; only where that says
 that the mutant loops does it count as killed.
 
 With `--only ballots hashed` the mutants are those of these modules alone, and so are the tests.
@@ -63,7 +63,11 @@ NEAREST = {
     "mask": "noise",
 }
 LONG = ("test_coverage.py", "test_brute_force.py", "test_exact_check.py", "in_1e11", "100000000")
-TEST_SECONDS, ALL_SECONDS = 30, 200  # of processor time, for any one test and for all of them
+SECONDS = {
+    False: (30, 200),
+    True: (15, 75),
+}  # of processor time, for any one test and for all of them; a module's own alone
+MEMORY = 3 * 2**30  # bytes that a run of the tests may address
 
 
 def phases(root: Path, module: str, alone: bool) -> list[list[str]]:
@@ -84,28 +88,35 @@ def phases(root: Path, module: str, alone: bool) -> list[list[str]]:
 class Plugin:
     """Stops a test that uses too much processor time, and puts the long ones last."""
 
+    def __init__(self, seconds: int) -> None:
+        self.seconds = seconds
+
     def pytest_collection_modifyitems(self, items) -> None:
         items.sort(key=lambda item: sum(part in item.nodeid for part in LONG))
 
     def pytest_runtest_logstart(self) -> None:
-        signal.setitimer(signal.ITIMER_PROF, TEST_SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, self.seconds)
 
 
-def run_tests(root: Path, tests: list[str]) -> int:
+def run_tests(root: Path, tests: list[str], alone: bool) -> int:
+    for_one, for_all = SECONDS[alone]
     os.chdir(root)
     sys.path.insert(0, str(root / "src"))
     sys.dont_write_bytecode = True
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
-    signal.setitimer(signal.ITIMER_PROF, TEST_SECONDS)  # importing and collecting, too
-    resource.setrlimit(resource.RLIMIT_CPU, (ALL_SECONDS, ALL_SECONDS + 1))
+    signal.setitimer(signal.ITIMER_PROF, for_one)  # importing and collecting, too
+    resource.setrlimit(resource.RLIMIT_CPU, (for_all, for_all + 1))
+    resource.setrlimit(
+        resource.RLIMIT_AS, (MEMORY, MEMORY)
+    )  # a mutant must not take it all: its test fails instead
     import pytest
 
     options = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
     ignore = ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
     try:
-        return int(pytest.main([*options, *ignore, *tests], plugins=[Plugin()]))
+        return int(pytest.main([*options, *ignore, *tests], plugins=[Plugin(for_one)]))
     except BaseException:
         return 99
 
@@ -119,7 +130,7 @@ def verdict(root: Path, module: str, code: str, alone: bool = False) -> str:
         for tests in phases(root, module, alone):
             child = os.fork()
             if child == 0:
-                os._exit(run_tests(root, tests))
+                os._exit(run_tests(root, tests, alone))
             end = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
             if end in (-signal.SIGPROF, -signal.SIGXCPU):
                 return "endless"

@@ -1,15 +1,19 @@
 """Splits proved in bulk: whatever is called sure is certified, and sizes are those of asking about every split."""
 
+import time
+from collections import Counter
 from fractions import Fraction
+from itertools import product
 
+import flint
 import numpy as np
 import pytest
 from scipy import stats
 
-from unswayed.theory import AddDelete, ceiling, certified_size, entrywise
+from unswayed.theory import AddDelete, ceiling, certified_size, entrywise, regions, splits
 from unswayed.theory.entrywise import certify_pairs
 from unswayed.theory.exact import exact_worst_case
-from unswayed.theory.splits import Splits, _quantiles, _waves, expected_size, last, surely_certified, tails
+from unswayed.theory.splits import Splits, _quantiles, _waves, expected_size, judged, last, tails
 
 NOISES = [
     AddDelete(0.4, 0.5),
@@ -171,13 +175,12 @@ def test_tails_are_granted_what_is_stated(p, q):
     variance = 300 * p * (1 - p) + 200 * q * (1 - q)
     wide = min(np.sqrt(500 * 22.5), 15 + np.sqrt(225 + 90 * variance))
     period = 2 * int(wide + 4) + 1
-    assert error == 4 * np.exp(-45.0) * period + 256 * 564 * 2.0**-53
-    theta, wave, back = _waves(period, 3)
-    assert back.shape == (period + 1, len(theta))
-    assert wave == pytest.approx(np.exp(2j * np.pi * np.arange(1, len(theta) + 1) / period))
-    assert np.all(3 * (1 - np.cos(theta)) < 45)
-    assert len(theta) == period // 2  # so little varies that every wave stands
-    assert len(_waves(period, 300)[0]) == int(np.arccos(1 - 45 / 300) / (2 * np.pi) * period)
+    few = 10 * p * (1 - p) + 7 * q * (1 - q)
+    rounding = 64 * (500 * len(_waves(period, few)) / period + 64) * 2.0**-53
+    assert error == 4 * np.exp(-45.0) * period + rounding
+    theta = _waves(period, 3)
+    assert theta == pytest.approx(2 * np.pi * np.arange(1, period // 2 + 1) / period)  # every wave stands
+    assert len(_waves(period, 300)) == int(np.arccos(1 - 45 / 300) / (2 * np.pi) * period)
 
 
 @pytest.mark.parametrize(
@@ -262,22 +265,50 @@ def test_places_outside_of_a_period_are_not_guessed():
 
 
 @pytest.mark.parametrize("noise", NOISES)
-def test_what_is_sure_is_certified(noise):
-    rng, sure, beyond = np.random.default_rng(3), 0, 0
+def test_what_is_judged_in_bulk_is_so(noise):
+    rng, verdicts = np.random.default_rng(3), Counter()
     for _ in range(8):
-        top = float(rng.uniform(0.7, 0.999))
-        rest = float((1 - top) * rng.choice([1.0, 0.3]))
-        k = int(certified_size(top, rest, noise, 400)) + int(rng.integers(-1, 4))
-        deletes = np.arange(max(k, 1) + 1)
-        found = surely_certified(top, rest, noise.p_add, noise.p_delete, deletes[-1] - deletes, deletes)
-        asked = [
-            bool(certify_pairs(np.array([top]), np.array([rest]), noise, int(deletes[-1] - d), int(d))[0])
-            for d in deletes
-        ]
-        assert not (found & ~np.array(asked)).any()
-        sure, beyond = sure + int(found.sum()), beyond + int((~np.array(asked)).sum())
-    assert sure > 30
-    assert beyond > 0
+        top = float(rng.uniform(0.4, 0.999))
+        rest = float(min(top, 1 - top) * rng.choice([0.9, 0.3]))
+        k = max(int(certified_size(top, rest, noise, 400)) + int(rng.integers(-1, 4)), 1)
+        deletes = np.arange(k + 1)
+        found = judged(top, rest, noise.p_add, noise.p_delete, k - deletes, deletes)
+        for d, verdict in zip(deletes.tolist(), found.tolist(), strict=True):
+            right = certify_pairs(np.array([top]), np.array([rest]), noise, k - d, d)[0]
+            assert verdict == 0 or (verdict > 0) == right
+            verdicts[verdict] += 1
+    assert verdicts[1] > 15
+    assert verdicts[-1] > 5
+    assert verdicts[0] < 0.1 * verdicts.total()
+
+
+@pytest.mark.parametrize("pair", [(0.98, 0.02), (0.9, 0.004), (0.45, 0.4), (0.6, 0.3999)])
+def test_few_entries_are_judged_by_the_definition(pair):
+    """Fractions over every region; with few entries thresholds fall beside all that there is, too."""
+    noises, verdicts = [AddDelete(0.1, 0.3), AddDelete(0.4, 0.2), AddDelete(0.7, 0.6)], Counter()
+    for noise, k in product(noises, range(1, 9)):
+        deletes = np.arange(k + 1)
+        found = judged(*pair, noise.p_add, noise.p_delete, k - deletes, deletes)
+        for d, verdict in zip(deletes.tolist(), found.tolist(), strict=True):
+            a, b = exact_worst_case(Fraction(pair[0]), Fraction(pair[1]), noise, k - d, d)
+            assert verdict == 0 or (verdict > 0) == (a > b)
+            verdicts[verdict] += 1
+    assert verdicts[-1] > 0
+    assert verdicts[0] < 0.7 * verdicts.total()
+
+
+@pytest.mark.parametrize("slack", [0.25, 0.01])
+def test_what_is_too_close_is_left_open(slack, monkeypatch):
+    """A verdict needs a margin above what is granted to rounding, whichever it is."""
+    noise, deletes = AddDelete(0.3, 0.4), np.arange(41)
+    clear = judged(0.9, 0.05, noise.p_add, noise.p_delete, 40 - deletes, deletes)
+    monkeypatch.setattr(splits, "SLACK", slack)
+    some = judged(0.9, 0.05, noise.p_add, noise.p_delete, 40 - deletes, deletes)
+    assert set(clear.tolist()) <= {-1, 1}
+    assert ((some == 0) | (some == clear)).all()
+    for d, verdict in enumerate(some.tolist()):
+        gap = np.subtract(*exact_worst_case(Fraction(0.9), Fraction(0.05), noise, 40 - d, d))
+        assert verdict == 0 or abs(gap) > slack / 2
 
 
 @pytest.mark.parametrize("noise", NOISES)
@@ -296,6 +327,37 @@ def test_an_interior_split_that_fails_first_is_found():
     assert found == 966
 
 
+@pytest.mark.parametrize(("p_add", "p_delete"), [(0.9, 0.09), (0.3, 0.68)])
+def test_sizes_of_thousands_are_those_of_the_tables(p_add, p_delete):
+    """A split of one more entry fails, and none of so many does, wherever one looks."""
+    noise, pair = AddDelete(p_add, p_delete), (np.array([0.99]), np.array([0.01]))
+    size = int(certified_size(0.99, 0.01, noise, 100_000))
+    assert 2_000 < size < 6_000
+    deletes, ends = np.arange(size + 2), [0, 1, 2, 4, 8, 16, 32, 64]
+    weak = np.flatnonzero(judged(0.99, 0.01, noise.p_add, noise.p_delete, size + 1 - deletes, deletes) < 0)
+    assert not any(certify_pairs(*pair, noise, size + 1 - d, d)[0] for d in weak[[0, -1]].tolist())
+    for d in [*ends, *(size - d for d in ends), *range(0, size + 1, size // 20)]:
+        assert certify_pairs(*pair, noise, size - d, d)[0]
+
+
+def test_sizes_near_a_million_take_neither_minutes_nor_memory():
+    begin = time.process_time()
+    size = ceiling(AddDelete(0.9, 0.099), 10_000, 0.001, 7)
+    assert time.process_time() - begin < 2
+    assert 8e5 < size < 1e6
+    assert regions.table(AddDelete(0.9, 0.099), 0, 9_000) is not regions.table(
+        AddDelete(0.9, 0.099), 0, 9_000
+    )
+    assert regions.table(AddDelete(0.9, 0.099), 0, 90) is regions.table(AddDelete(0.9, 0.099), 0, 90)
+
+
+def test_many_targets_of_large_sizes_have_the_sizes_they_have_alone():
+    noise, top = AddDelete(0.5, 0.46), np.linspace(0.8, 0.9999, 12)
+    together = certified_size(top, 1 - top, noise, 900)
+    assert together.tolist() == [int(certified_size(p, 1 - p, noise, 900)) for p in top]
+    assert together[0] < 256 < 300 < together[-3] < 900 == together[-1]
+
+
 def test_noise_that_hides_nearly_everything_certifies_far_and_fast():
     assert ceiling(AddDelete(0.499, 0.5), 10_000, 0.001, 7, cap=50_000) == 50_000
     far = int(certified_size(0.999, 0.001, AddDelete(0.47, 0.5), 100_000))
@@ -306,7 +368,7 @@ def test_noise_that_hides_nearly_everything_certifies_far_and_fast():
 
 
 def test_nothing_is_sure_where_regions_cannot_be_told_apart():
-    assert not surely_certified(0.9, 0.1, 0.5, 0.5 - 1e-8, np.array([3]), np.array([4])).any()
+    assert not judged(0.9, 0.1, 0.5, 0.5 - 1e-8, np.array([3]), np.array([4])).any()
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -339,6 +401,21 @@ def test_tails_of_many_entries_that_hardly_vary_stay_within_their_stated_error(p
         pmf = np.convolve(*parts)
         for j in range(t.shape[1]):
             assert abs(found[i, j] - pmf[max(t[i, j], 0) :].sum()) < error / 4
+
+
+@pytest.mark.parametrize("p", [0.9, 0.5, 0.099, 0.001])
+@pytest.mark.parametrize("trials", [50_000, 3_000_000])
+def test_tails_of_very_many_entries_stay_within_their_stated_error(trials, p):
+    """All of one kind, named as one group or as two: balls know the binomial's tail."""
+    spread = (trials * p * (1 - p)) ** 0.5
+    t = np.array([[int(trials * p + z * spread) for z in (-6, -3, -1, 0, 1, 3, 6)]])
+    for first in (trials, trials // 3, 0):
+        found, error = tails(np.array([first]), np.array([trials - first]), p, p, t)
+        assert error < 1e-9
+        with flint.ctx.workprec(200):
+            for place, tail in zip(t[0].tolist(), found[0].tolist(), strict=True):
+                true = flint.arb(p).beta_lower(place, trials - place + 1, 1)
+                assert abs(flint.arb(tail) - true) < error / 50
 
 
 def test_the_middle_is_among_the_first_shares_tried():

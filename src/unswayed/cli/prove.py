@@ -27,7 +27,7 @@ Model = Annotated[
     str,
     typer.Option(
         help="label-ballots: neighbours vote with known labels, no training. ballots: a network trained from there. "
-        "hashed:gcn (or another network): a vote over groups of edges. file.py:factory: your own.",
+        "hashed:gcn (or another network): a vote over groups of edges. file.py:factory, your own.",
         rich_help_panel=PANEL,
         autocompletion=lambda: ["label-ballots", "ballots", "hashed:gcn", "hashed:sage"],
     ),

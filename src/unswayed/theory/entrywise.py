@@ -14,11 +14,13 @@ from unswayed.errors import InputError
 from unswayed.theory.exact import decide
 from unswayed.theory.law import Attack, Bools, Floats, Ints, Law, Test, search
 from unswayed.theory.regions import TINY, Flips, Side, probabilities, table
-from unswayed.theory.splits import Splits, expected_size, surely_certified
+from unswayed.theory.splits import Splits, expected_size, judged
 
 #: Probabilities below this are left to ball arithmetic: the tables may have lost terms to underflow.
 SMALL = 1e-280
-FEW, LONE = 2, 8  # entries, and targets, up to which every split is simply asked
+#: Up to `FEW` entries, or `MANY` where there are more than `LONE` targets, every split is simply asked.
+FEW, MANY, LONE = 2, 256, 8
+WIDE = 2**10  # entries from which on an attack is judged without a table if it can be
 #: (indices, adds, deletes) → which of them are certified against that attack.
 SplitTest = Callable[[Ints, int, int], Bools]
 
@@ -99,25 +101,31 @@ class EntryWise(Law):
 
         passes, most = every_split(test, self.flips, ones, cap), int(cap.max())
         p_add, p_delete = (float(p) for p in probabilities(self.flips))
-        if p_add == p_delete or top.size > LONE:
+        if p_add == p_delete:
             return np.minimum(search(top.size, most, passes), cap)
-        size = np.minimum(search(top.size, min(most, FEW), passes), cap)
-        for i in np.flatnonzero((size == FEW) & (cap > FEW)):
+        few = FEW if top.size <= LONE else MANY
+        size = np.minimum(search(top.size, min(most, few), passes), cap)
+        for i in np.flatnonzero((size == few) & (cap > few)):
             size[i] = self._beyond(
-                float(top[i]), float(rest[i]), None if ones is None else int(ones[i]), int(cap[i])
+                few, float(top[i]), float(rest[i]), None if ones is None else int(ones[i]), int(cap[i])
             )
         return size
 
-    def _beyond(self, top: float, rest: float, ones: int | None, cap: int) -> int:
-        """The size of one target that withstands `FEW` entries, asking exactly only about splits that are not surely certified."""
+    def _beyond(self, few: int, top: float, rest: float, ones: int | None, cap: int) -> int:
+        """The size of one target that withstands `few` entries: splits are judged in bulk, and what that leaves open exactly."""
         p_add, p_delete = (float(p) for p in probabilities(self.flips))
         pair = np.array([top]), np.array([rest])
+        judge = partial(judged, top, rest, p_add, p_delete)
 
         def test(adds: int, deletes: int) -> bool:
-            return bool(certify_pairs(*pair, self.flips, adds, deletes)[0])
+            wide = adds + deletes > WIDE  # tables take long
+            verdict = int(judge(np.array([adds]), np.array([deletes]))[0]) if wide else 0
+            return verdict > 0 if verdict else bool(certify_pairs(*pair, self.flips, adds, deletes)[0])
 
-        sure = partial(surely_certified, top, rest, p_add, p_delete)
-        return Splits(test, sure, ones, cap).largest(FEW, expected_size(top, rest, p_add, p_delete))
+        def sure(adds: Ints, deletes: Ints) -> Bools:
+            return np.asarray(judge(adds, deletes) > 0)
+
+        return Splits(test, sure, ones, cap).largest(few, expected_size(top, rest, p_add, p_delete))
 
 
 def _attacks(adds: Ints, deletes: Ints) -> list[tuple[int, int, Bools]]:

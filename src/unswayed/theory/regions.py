@@ -25,6 +25,7 @@ Flips = Noise | Fraction | tuple[Fraction, Fraction]
 UNIT = 2.0**-53
 #: Below this, sums may have lost terms to underflow and are not trusted.
 TINY = 1e-290
+LARGE = 2**13  # regions
 
 
 @lru_cache(maxsize=256)
@@ -144,8 +145,9 @@ def _table(flips: Flips, adds: int, deletes: int) -> Table:
 
 
 def table(flips: Flips, adds: int = 0, deletes: int = 0) -> Table:
-    """The cached float64 table of one attack."""
-    return _table(*canonical(flips, adds, deletes))
+    """The float64 table of one attack; large ones are not kept, for a search would fill the memory with them."""
+    flips, adds, deletes = canonical(flips, adds, deletes)
+    return (_table if adds + deletes < LARGE else _table.__wrapped__)(flips, adds, deletes)
 
 
 def _polynomials(flips: Flips, adds: int, deletes: int, poly: Any) -> tuple[Any, Any, int]:

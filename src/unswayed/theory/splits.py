@@ -1,15 +1,14 @@
-"""A proof for many attacks at once: splits of one number of entries into additions and deletions that surely are certified.
+"""A proof for many attacks at once: splits of one number of entries into additions and deletions that surely hold or fail.
 
 For any price λ the set of X-mass p that weighs most under Y weighs at most λp + Σ(Y − λX)⁺. With λ between the ratios of
 two neighbouring regions the sum is Pr(Y ≥ t) − λ Pr(X ≥ t), where t counts differing entries: two tails of sums of two
-binomials. They come from their characteristic functions, for all splits at once: exactly periodic sums, cut off where
+binomials. With λ the ratio of the region below t, in which the set ends if Pr(X ≥ t) ≤ p ≤ Pr(X ≥ t − 1), it weighs no less. Tails come from their characteristic functions, for all splits at once: exactly periodic sums, cut off where
 Hoeffding's bound and |1 − p + p·e^{iθ}| ≤ exp(−p(1−p)(1 − cos θ)) leave less than is granted. What is not proved here is asked
 of the exact test, so a bad t or a rounding costs time and never an answer.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from math import exp, log, log1p, pi, sqrt
 from typing import Any
 
@@ -21,6 +20,7 @@ from unswayed.theory.law import Bools, Floats, Ints
 UNIT = 2.0**-53
 NEGLIGIBLE = 45.0  # e^−45: what is cut off
 AROUND = (-1, 0, 1)  # thresholds tried, beside the one of a normal law
+SLACK = 1e-9  # granted to prices, and to what they add up to
 BLOCKS, CHUNK = 64, 2**12  # blocks of splits tried first, and splits looked at together
 
 
@@ -29,18 +29,25 @@ def tails(first: Ints, second: Ints, p: float, q: float, t: Ints) -> tuple[Float
     trials = int((first + second).max())
     variance = first * p * (1 - p) + second * q * (1 - q)
     period = 2 * int(_half_width(trials, float(variance.max())) + 4) + 1
-    theta, wave, back = _waves(period, int(variance.min()))
+    theta = _waves(period, float(variance.min()))
     start = np.rint(first * p + second * q).astype(np.int64) - period // 2
-    turned = np.outer(first, np.log(1 - p + p * wave)) + np.outer(second, np.log(1 - q + q * wave))
-    phi = np.exp(turned - 1j * np.outer(start, theta)) / (1 - np.conj(wave))
+    size, angle = (
+        np.outer(first, a) + np.outer(second, b) for a, b in zip(_log(p, theta), _log(q, theta), strict=True)
+    )
+    phi = np.exp(size + 1j * (angle - np.outer(start, theta))) / -np.expm1(-1j * theta)
     place = t - start[:, None]
     inside = (place >= 0) & (place <= period)
-    found = np.full(t.shape, np.nan)
-    for j in range(t.shape[1]):
-        there = back[np.clip(place[:, j], 0, period)]
-        waves = np.einsum("sm,sm->s", phi.real, there.real) - np.einsum("sm,sm->s", phi.imag, there.imag)
-        found[:, j] = (period - place[:, j] + 2 * (waves - phi.real.sum(axis=1))) / period
-    return np.where(inside, found, np.nan), 4 * exp(-NEGLIGIBLE) * period + 256 * (trials + 64) * UNIT
+    turns = _turns(place.clip(0, period), theta, period)
+    waves = np.stack([np.einsum("sm,sm->s", phi, turn).real for turn in turns], axis=1)
+    found = (period - place + 2 * (waves - phi.real.sum(axis=1, keepdims=True))) / period
+    rounding = 64 * (trials * len(theta) / period + 64) * UNIT
+    return np.where(inside, found, np.nan), 4 * exp(-NEGLIGIBLE) * period + rounding
+
+
+def _log(p: float, theta: Floats) -> tuple[Floats, Floats]:
+    """log(1 − p + p·e^{iθ}), its real and its imaginary part, each within a few units of its last place: it is multiplied by trials."""
+    less = 2 * np.sin(theta / 2) ** 2  # 1 − cos θ
+    return np.log1p(-2 * p * (1 - p) * less) / 2, np.arctan2(p * np.sin(theta), 1 - p * less)
 
 
 def _half_width(trials: int, variance: float) -> float:
@@ -54,37 +61,42 @@ def _half_width(trials: int, variance: float) -> float:
     )
 
 
-@lru_cache(maxsize=16)
-def _waves(period: int, variance: int) -> tuple[Floats, Any, Any]:
-    """(θ, e^{iθ}, e^{−iθ·place} for every place within a period) of the waves that a sum of this variance leaves standing.
-
-    The period is odd: every wave but the constant one has a mirror image.
-    """
+def _waves(period: int, variance: float) -> Floats:
+    """θ of the waves that a sum of this variance leaves standing; the period is odd: all but the constant one have mirror images."""
     theta = 2 * pi * np.arange(1, period // 2 + 1) / period
-    theta = theta[variance * (1 - np.cos(theta)) < NEGLIGIBLE]
-    return theta, np.exp(1j * theta), np.exp(-1j * np.outer(np.arange(period + 1), theta))
+    return np.asarray(theta[variance * (1 - np.cos(theta)) < NEGLIGIBLE])
 
 
-def surely_certified(
-    p_top: float, p_rest: float, p_add: float, p_delete: float, adds: Ints, deletes: Ints
-) -> Bools:
-    """Which of these attacks, all on equally many entries, are proved certified; False says nothing."""
+def _turns(place: Ints, theta: Floats, period: int) -> Iterator[Any]:
+    """e^{−iθ·place}, [splits, waves] for one threshold after the other; from one table where places outnumber the period."""
+    every = np.exp(-1j * np.outer(np.arange(period + 1), theta)) if place.size > period else None
+    for there in place.T:
+        yield np.exp(-1j * np.outer(there, theta)) if every is None else every[there]
+
+
+def judged(p_top: float, p_rest: float, p_add: float, p_delete: float, adds: Ints, deletes: Ints) -> Ints:
+    """1 where one of these attacks is proved certified, −1 where it is proved not to be, 0 where neither."""
     if p_add + p_delete > 1:  # entries that agree instead of entries that differ
         p_add, p_delete = 1 - p_add, 1 - p_delete
     step = log1p(-p_add) + log1p(-p_delete) - log(p_add) - log(p_delete)
     if step < 1e-6:
-        return np.zeros(len(adds), dtype=np.bool_)
+        return np.zeros(len(adds), dtype=np.int64)
     none = deletes * (log(p_add) - log1p(-p_delete)) + adds * (log(p_delete) - log1p(-p_add))
     sides = np.array([1 - p_top, p_rest])
     middle = _quantiles(sides, p_add, p_delete, adds, deletes)
-    t = (middle[:, :, None] + np.array(AROUND)).transpose(1, 0, 2).reshape(len(adds), -1)
-    before, error = tails(deletes, adds, p_delete, p_add, t)
-    after, more = tails(deletes, adds, 1 - p_add, 1 - p_delete, t)
+    t = (middle[:, :, None] + np.array(AROUND)).transpose(1, 0, 2)  # splits, sides, thresholds
+    flat = t.reshape(len(adds), -1)
+    before, error = tails(deletes, adds, p_delete, p_add, flat)
+    after, more = tails(deletes, adds, 1 - p_add, 1 - p_delete, flat)
+    left, after = sides[:, None] - before.reshape(t.shape), after.reshape(t.shape)
     with np.errstate(over="ignore", invalid="ignore"):
-        price = np.exp(none[:, None] + (t - 1) * step + 1e-9)
-        bound = price * (np.repeat(sides, len(AROUND)) - before + error) + after + more
-    least = np.where(np.isfinite(bound), bound, 1.0).reshape(len(adds), 2, -1).min(axis=2)
-    return np.asarray(1 - least.sum(axis=1) > 1e-9)
+        price = np.exp(none[:, None, None] + (t - 1) * step)
+        most = price * (1 + SLACK) * (left + error) + after + more
+        least = price * (1 - SLACK) * (left - error) + after - more
+    most = np.where(np.isfinite(most), most, 1.0).min(axis=2).sum(axis=1)
+    ends_here = (left[..., 1:] >= error) & (left[..., :-1] <= -error)
+    least = np.where(ends_here, least[..., 1:], 0.0).max(axis=2).sum(axis=1)
+    return np.asarray(np.where(1 - most > SLACK, 1, np.where(1 - least < -SLACK, -1, 0)))
 
 
 def _quantiles(sides: Floats, p_add: float, p_delete: float, adds: Ints, deletes: Ints) -> Ints:
