@@ -17,6 +17,8 @@ from unswayed.theory.noise import Noise
 
 MOVES = 16  # decisions of a greedy attack: beyond that many entries it takes several at a time
 STEPS = 20  # of the gradient attack
+RENEWED = 5  # steps after which the idle half of what it looks at is exchanged
+HALVINGS = 50  # of an interval: more would be below what floats can tell
 LOOKED_AT = 50_000  # entries the gradient attack looks at together
 DRAWS = 32  # noisy structures behind each gradient
 
@@ -116,7 +118,7 @@ def by_gradient(field: Field, budget: int) -> Tensor:
         pull = -slope
         length = pull.norm().clamp_min(1e-12)
         weight = project(weight.detach() + 0.5 * (budget**0.5) * pull / length, budget)
-        if len(block) < len(field.free) and step % 5 == 4:
+        if len(block) < len(field.free) and step % RENEWED == RENEWED - 1:
             block, weight = _renew(field, block, weight)
     rank = torch.argsort(weight + 1e-6 * torch.tanh(pull), descending=True)[:budget]
     return block[rank[(weight[rank] > 0) | (pull[rank] >= 0)]]
@@ -148,7 +150,7 @@ def project(weight: Tensor, budget: float) -> Tensor:
     if float(inside.sum()) <= budget:
         return inside
     low, high = torch.zeros(()), weight.max()
-    for _ in range(50):
+    for _ in range(HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if float((weight - middle).clamp(0, 1).sum()) > budget else (low, middle)
     return (weight - high).clamp(0, 1)

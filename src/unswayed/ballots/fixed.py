@@ -12,6 +12,8 @@ SCALE = 2**20  # of the fixed point; a power of two, so that scores divided by i
 LARGEST = 2**30 - 1  # ballots and their differences are kept in 32 bits
 EXACT = 2**52  # scores stay below, so that a double holds them
 FEW = 20  # nodes below which features may follow the degrees by chance
+STRAIGHT = 1 - 1e-9  # correlation with the degrees that only rounding keeps from 1
+FLAT = 1e-6  # spread of a column, times that of the degrees, below which there is nothing to follow
 
 
 def fixed(values: Tensor) -> Tensor:
@@ -51,7 +53,7 @@ def _follows(values: Tensor, told: Tensor) -> bool:
     """Whether some column is a straight line in `told`."""
     told, spread = told - told.mean(), values - values.mean(dim=0)
     size = told.norm() * spread.norm(dim=0)
-    return bool((((told @ spread).abs() > (1 - 1e-9) * size) & (size > 1e-6)).any())
+    return bool((((told @ spread).abs() > STRAIGHT * size) & (size > FLAT)).any())
 
 
 def _decided_by(degree: Tensor, values: Tensor) -> bool:

@@ -29,6 +29,8 @@ KNOWN_PREDICTS = ("LinearClassifierMixin", "_RidgeClassifierMixin", "RidgeClassi
 EXACT = "The fitted coefficients are taken as fixed."
 FIXED = f"{EXACT} Margins within the rounding of `predict` are not counted."
 BITS = 60  # of the whole numbers; sums of them stay within 64
+LARGER = 1 + 1e-9  # sums of absolute values round too: by less than this, up to four million terms
+HOPELESS = 0.1  # a guard of a larger share of all that is added would leave hardly anything to prove
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +185,7 @@ def _decision(
     low, high = weights * seen.low, weights * seen.high
     if not (np.isfinite(low).all() and np.isfinite(high).all() and np.isfinite(intercept).all()):
         raise InputError("The classifier has coefficients that are not finite.")
-    total = (np.maximum(abs(low), abs(high)).sum(axis=1) + abs(intercept)) * (1 + 1e-9)
+    total = (np.maximum(abs(low), abs(high)).sum(axis=1) + abs(intercept)) * LARGER
     scale, guard = _precision(total, columns.width, unit, _finest(weights, seen, intercept))
     effect = _whole(high, scale) - _whole(low, scale)
     base = _whole(intercept, scale) + _whole(low, scale).sum(axis=1)
@@ -206,7 +208,7 @@ def _precision(total: FloatArray, terms: int, unit: float, finest: int) -> tuple
     if finest <= most and largest * 2.0**finest < 0.5 / unit:
         return finest, np.zeros(len(total), dtype=np.int64)
     share = (terms + 4) * unit
-    if share > 0.1:
+    if share > HOPELESS:
         raise InputError(f"Sums of {terms} numbers of this precision round too much to prove anything.")
     return most, np.ceil(np.ldexp(total * (share / (1 - share)), most)).astype(np.int64) + terms + 2
 

@@ -57,7 +57,7 @@ def samples_needed(certs: "Certificates", position: int, size: int) -> int | Non
         if high > MOST:
             return None
     low = high // 2 if high > drawn else 0
-    while high - low > max(1, high // 200):
+    while high - low > max(1, high // 200):  # advice to half a percent is near enough
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high

@@ -21,6 +21,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 WIDEST = 120  # the largest size a curve is drawn to; beyond it nothing more can be read off
 FURTHEST = 20  # additions and deletions a grid goes to
+ROUNDED = 1e-9  # shares of whole targets that differ by less are the same share
 
 
 @dataclass(frozen=True)
@@ -165,13 +166,13 @@ class Summary:
         if self.floor is None or self.truth is None:
             return None
         good = np.sort(np.where(self.right, self.certs.size, -1))[::-1]
-        needed = int(np.floor(self.floor * len(good) + 1e-9)) + 1
+        needed = int(np.floor(self.floor * len(good) + ROUNDED)) + 1
         return int(good[needed - 1]) if needed <= len(good) else -1
 
     def below_floor(self, size: int, change: str = "any") -> bool:
         """Whether fewer are right and proven at this size than a model that ignores the structure has right."""
         known = self.floor is not None and self.truth is not None
-        return known and float(self.share(size, change)) < float(self.floor or 0.0) - 1e-9
+        return known and float(self.share(size, change)) < float(self.floor or 0.0) - ROUNDED
 
     def label_name(self, label: int) -> str:
         """A label as people read it; "abstains" for −1."""

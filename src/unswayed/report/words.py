@@ -7,6 +7,8 @@ from unswayed.certificates.presenting import plural
 from unswayed.report.summary import Summary, median
 
 FEW = 20  # targets below which a share says little
+ALL_ALIKE = 0.95  # share of one label from which a model is warned of: it hardly tells targets apart
+EXPECTED = 0.8  # unless the truth is nearly as one-sided itself
 
 
 def percent(share: float) -> str:
@@ -95,7 +97,7 @@ def _monotony(summary: Summary) -> str:
     label = int(np.bincount(given).argmax())
     share = float((given == label).mean())
     expected = 0.0 if summary.truth is None else float((summary.truth == label).mean())
-    if share < 0.95 or expected > 0.8:
+    if share < ALL_ALIKE or expected > EXPECTED:
         return ""
     who = "every" if share == 1 else "nearly every"
     return (

@@ -13,6 +13,10 @@ from unswayed.sampling.inputs import Graph, update_hash
 
 TABLE = 2**24  # numbers of a table that is made once; beyond, the function is asked each time
 CHUNK = 2**20  # pairs that the function is asked about at once
+ALIKE, NOTHING = (
+    1e-4,
+    1e-6,
+)  # relative and absolute: attributes that were stored may have been rounded on the way
 TRIED = 2_000  # pairs that it is tried on
 NAMES = ("edge_attr", "edge_weight")
 
@@ -125,7 +129,7 @@ def _compare(made: EdgeFunction, edge_index: Tensor, given: Tensor) -> None:
         raise InputError(
             f"The data's {made.name} has shape {tuple(values.shape)}, but the function makes {tuple(found.shape)}."
         )
-    close = torch.isclose(found.double(), values.double(), rtol=1e-4, atol=1e-6)
+    close = torch.isclose(found.double(), values.double(), rtol=ALIKE, atol=NOTHING)
     wrong = ~(close if close.ndim == 1 else close.all(dim=1))
     if bool(wrong.any()):
         i, j = edges[:, int(wrong.nonzero()[0, 0])].tolist()
