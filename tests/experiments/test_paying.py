@@ -81,6 +81,14 @@ def test_the_proved_rows_are_what_prove_says(kept, blocks):
     assert row["certified_accuracy"]["3"] == pytest.approx(np.mean(right & (size >= 3)))
 
 
+def test_floors_that_were_not_measured_again_are_those_of_earlier_rows(kept):
+    every = results(kept)
+    alone = [result for result in every if result.case.method == "label ballots"]
+    assert rows_of(alone) == []
+    earlier = rows_of(every)
+    assert rows_of(alone, earlier) == [row for row in earlier if row["method"] == "label ballots"]
+
+
 def test_ballots_under_noise_are_the_frozen_ones(blocks):
     """Summed as whole numbers they give the answers of the frozen model, for nodes without a known label."""
     known = blocks.labels.clone()

@@ -11,7 +11,7 @@ from unswayed.experiments.filling import fill
 from unswayed.experiments.paying import FLAGGED, GRAPHS, METHODS, Result
 from unswayed.experiments.paying_figure import draw
 from unswayed.experiments.paying_rows import AT, BUDGETS, FAMILIES, Group, gains, grouped, rows_of
-from unswayed.experiments.rows import beside_earlier, write_rows
+from unswayed.experiments.rows import beside_earlier, read_rows, write_rows
 from unswayed.experiments.spread import plus_minus, standard_error
 
 Row = dict[str, Any]
@@ -30,7 +30,8 @@ FLOORS = ("majority", "labels", "distilled inductive", "distilled transductive")
 
 def publish(results: Sequence[Result], out: Path) -> list[Path]:
     """Write paying.json, the tables of paying.md and the figure into `out`; what was written."""
-    rows = rows_of(results)
+    earlier = read_rows(out / "paying.json") if (out / "paying.json").exists() else []
+    rows = rows_of(results, earlier)
     if not rows:
         raise InputError(
             "There is no result to show yet: run the experiment first, floors included, for at least one split."

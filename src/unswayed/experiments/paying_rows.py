@@ -32,19 +32,28 @@ FAMILIES: dict[str, Callable[[Row], bool]] = {
 }
 
 
-def rows_of(results: Sequence[Result]) -> list[Row]:
-    """A row for each graph, protocol, split, method and budget; a result without its split's floors is left out."""
+def rows_of(results: Sequence[Result], earlier: Sequence[Row] = ()) -> list[Row]:
+    """A row for each graph, protocol, split, method and budget; a result without its split's floors is left out.
+
+    Floors that were not measured again are those of earlier rows of the same split and targets.
+    """
     floors = {(r.case.dataset, r.case.seed): r for r in results if r.case.method == "floors"}
+    before = {(row["dataset"], row["seed"], row["test_targets"]): row["floors"] for row in earlier}
+
+    def heights(result: Result, targets: int) -> Row | None:
+        place = result.case.dataset, result.case.seed
+        beside = result if result.case.method == "flags" else floors.get(place)
+        return before.get((*place, targets)) if beside is None else floors_of(beside, targets)
+
     rows: list[Row] = []
     for result in results:
         case = result.case
-        beside = result if case.method == "flags" else floors.get((case.dataset, case.seed))
-        if case.method == "floors" or beside is None:
+        if case.method == "floors":
             continue
         spread = case.method in FREE_OF_PROTOCOL and case.dataset not in GRAPHS
         for protocol in PROTOCOLS if spread else (case.protocol,):
             for method in methods_of(result):
-                rows += _rows(result, beside, protocol, method)
+                rows += _rows(result, heights, protocol, method)
     return rows
 
 
@@ -56,12 +65,16 @@ def methods_of(result: Result) -> list[str]:
     return [name for name, fits in FAMILIES.items() if any(fits(noise) for noise in tried)]
 
 
-def _rows(result: Result, beside: Result, protocol: str, method: str) -> Iterator[Row]:
+def _rows(
+    result: Result, known: Callable[[Result, int], Row | None], protocol: str, method: str
+) -> Iterator[Row]:
     facts = result.facts
     for budget in BUDGETS:
         label, size, how = sizes_of(result, budget, method)
         truth = result.arrays["truth"][: len(label)]
-        heights = floors_of(beside, len(label))
+        heights = known(result, len(label))
+        if heights is None:
+            return
         degree = result.arrays["degree"][: len(label)]
         whole = facts["threat"] == "row" or result.case.dataset in GRAPHS  # all links that could be deleted
         own_links = degree if budget == "deletes" and whole else None
