@@ -11,7 +11,7 @@ from torch_geometric.nn import GATConv, GCNConv, global_mean_pool
 
 import unswayed as us
 from unswayed.ballots.hashed import Hashed, mixed
-from unswayed.errors import InputError, UnsoundModel
+from unswayed.errors import InputError, UnsoundModel, Unsupported
 from unswayed.theory.hashed import hashed_size
 
 FEATURES, CLASSES, NODES = 4, 3, 6
@@ -258,6 +258,11 @@ def test_threats_that_one_change_carries_to_many_groups_are_refused():
         Hashed(Net(), 5, by="nodes").prove_under(us.Row(data(1), [0]))
     with pytest.raises(InputError, match="not about a graph"):
         Hashed(Net(), 5).prove_under(us.Bits([[0, 1]]))
+
+
+def test_groups_of_edges_say_nothing_of_features():
+    with pytest.raises(Unsupported, match="nodes that lie"):
+        us.prove(Hashed(Net(), 5), us.Intercept(data(1), [0, 1]))
 
 
 def test_a_model_of_nodes_cannot_classify_graphs():

@@ -18,7 +18,7 @@ from sklearn.linear_model import (
     SGDClassifier,
 )
 from sklearn.naive_bayes import BernoulliNB
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
     Binarizer,
     MaxAbsScaler,
@@ -148,9 +148,31 @@ def test_a_predict_of_ones_own_is_refused():
 def test_coefficients_that_predict_does_not_use_are_noticed():
     x, y = rows(6, 2)
     model = LogisticRegression().fit(x, y)
-    model.predict = lambda rows: np.zeros(len(rows), dtype=int)
+    model.classes_ = model.classes_[::-1].copy()
     with pytest.raises(UnsoundModel, match="does not predict what its coefficients say"):
         read_linear(model, x)
+
+
+class Shy(Pipeline):
+    """Answers like any pipeline, but for rows that nobody has shown it yet."""
+
+    def predict(self, rows):
+        return super().predict(rows) if len(rows) > 1 else self.classes_[:1]
+
+
+@pytest.mark.parametrize("method", ["predict", "decision_function", "pipeline", "pipeline's instance"])
+def test_a_way_of_its_own_to_predict_is_refused_even_if_it_agrees_on_the_rows(method):
+    x, y = rows(6, 2)
+    model = LogisticRegression().fit(x, y)
+    if method == "pipeline":
+        model = Shy([("scale", StandardScaler()), ("last", model)]).fit(x, y)
+    elif method == "pipeline's instance":
+        model = Pipeline([("scale", StandardScaler()), ("last", model)]).fit(x, y)
+        model.predict = model.predict
+    else:
+        setattr(model, method, getattr(model, method))
+    with pytest.raises(InputError, match="in a way of its own"):
+        us.prove(model, us.Bits(x))
 
 
 def test_coefficients_that_are_not_finite_are_refused():

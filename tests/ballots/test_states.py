@@ -95,3 +95,73 @@ def test_features_that_the_degree_decides_may_not_vote(disguise) -> None:  # typ
         BallotNetwork(2, 3).freeze(data, known=data.y)
     data.x = torch.stack([noise, disguise(degree)[torch.randperm(60)]], dim=1)
     BallotNetwork(2, 3).freeze(data, known=data.y)
+
+
+class Contrary(BallotNetwork):
+    def forward(self, x, edge_index, batch=None):  # type: ignore[no-untyped-def]
+        return -super().forward(x, edge_index, batch)
+
+
+class Squared(BallotNetwork):
+    def _tally(self, x, edge_index, batch):  # type: ignore[no-untyped-def]
+        return super()._tally(x, edge_index, batch) ** 2
+
+
+class Lumped(us.Hashed):
+    """All edges of a node with many of them in one group: a group that one edge can move others into."""
+
+    def group_of(self, edge_index):  # type: ignore[no-untyped-def]
+        return (super().group_of(edge_index) + edge_index.shape[1]) % self.groups
+
+
+def turned(model):  # type: ignore[no-untyped-def]
+    model.register_forward_hook(lambda module, given, said: -said)
+    return model
+
+
+def blinded(model):  # type: ignore[no-untyped-def]
+    model.register_forward_pre_hook(lambda module, given: (given[0], given[1][:, :0]))
+    return model
+
+
+def replaced(model):  # type: ignore[no-untyped-def]
+    model.forward = lambda x, edge_index, batch=None: -type(model).forward(model, x, edge_index, batch)
+    return model
+
+
+class TestAnswersOfTheirOwn:
+    """Tables and votes prove nothing about a model that does something else with them."""
+
+    @pytest.mark.parametrize("kind", [Contrary, Squared])
+    def test_subclasses(self, kind) -> None:  # type: ignore[no-untyped-def]
+        data = graph()
+        with pytest.raises(UnsoundModel, match="of its own"):
+            us.prove(kind(4, 3).freeze(data, known=data.y), us.Row(data, [0]))
+
+    @pytest.mark.parametrize("change", [turned, blinded, replaced])
+    @pytest.mark.parametrize("kind", ["ballots", "groups", "pairs"])
+    def test_hooks_and_instances(self, change, kind) -> None:  # type: ignore[no-untyped-def]
+        data = graph()
+        asked = {
+            "ballots": lambda: (speaking("features").freeze(data, known=data.y), us.Row(data, [0])),
+            "groups": lambda: (us.Hashed(speaking("features"), 5).eval(), us.AllPairs(data, [0])),
+            "pairs": lambda: (us.PairBallots(4, 3).freeze([data]), us.AllPairs([data])),
+        }[kind]
+        model, threat = asked()
+        us.prove(model, threat)
+        with pytest.raises(UnsoundModel, match=r"of its own|forward hook"):
+            us.prove(change(model), threat)
+
+    def test_groups_by_another_rule(self) -> None:
+        with pytest.raises(UnsoundModel, match="group_of of its own"):
+            us.prove(Lumped(speaking("features"), 5), us.AllPairs(graph(), [0]))
+
+    def test_tables_changed_where_torch_does_not_count_it(self) -> None:
+        data = graph()
+        network = speaking("features").freeze(data, known=data.y)
+        us.prove(network, us.Row(data, range(30)))
+        network.ballot_table.numpy()[:] *= -1
+        changed = us.prove(network, us.Row(data, range(30)))
+        fresh = speaking("features").freeze(data, known=data.y)
+        fresh.ballot_table = -fresh.ballot_table
+        assert changed.size.tolist() == us.prove(fresh, us.Row(data, range(30))).size.tolist()

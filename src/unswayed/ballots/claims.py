@@ -189,7 +189,7 @@ def electorate(
         scores = (model(x, edges) * SCALE).long().cpu().numpy()
     row = links.voter if model.link_rows is None else model.link_rows.long().cpu()
     everyone = Electorate(
-        roll=roll_of(model),
+        roll=roll_of(model, compared=True),
         own=model.own_table.cpu().numpy(),
         scores=scores,
         start=links.starts().numpy(),
@@ -203,12 +203,14 @@ def electorate(
     return everyone if whole else everyone.take(nodes)
 
 
-def roll_of(model: Any) -> Roll:
-    """The frozen ballots as a roll; what was sorted once stays sorted while the model stays frozen."""
+def roll_of(model: Any, compared: bool = False) -> Roll:
+    """The frozen ballots as a roll; what was sorted once stays sorted while the model stays frozen.
+
+    Changes in place are known by the tensor's version; `compared` also finds those that torch does not count.
+    """
     table, kept = model.ballot_table, ROLLS.get(model)
-    if (
-        kept is None or kept[0] is not table or kept[1] != table._version
-    ):  # the version counts changes in place
+    same = kept is not None and kept[0] is table and kept[1] == table._version
+    if kept is None or not same or (compared and not np.array_equal(kept[2].ballots, table.cpu().numpy())):
         ROLLS[model] = kept = (table, table._version, Roll(table.cpu().numpy().copy(), len(model.own_table)))
     return kept[2]
 

@@ -15,9 +15,10 @@ import torch
 from torch import Tensor, nn
 
 from unswayed.ballots.one_graph import OneGraph, check_alone, check_reads_sources
+from unswayed.ballots.unaltered import check_unaltered
 from unswayed.certificates.hashed import HashedProofs
 from unswayed.certificates.protocol import About
-from unswayed.errors import InputError, UnsoundModel
+from unswayed.errors import InputError, UnsoundModel, Unsupported
 from unswayed.sampling.inputs import Graph
 from unswayed.sampling.threats import Threat
 
@@ -120,6 +121,7 @@ class Hashed(nn.Module):
 
     def prove_under(self, threat: Threat, progress: Progress | None = None) -> HashedProofs:
         """What the vote proves of every target of this threat; refused where an attack could reach several groups by one change."""
+        check_unaltered(self, "forward", "votes", "parts", "group_of", "asked")
         self._check_threat(threat)
         asked, counts = self.asked(), []
         asks = list(questions(threat))
@@ -143,6 +145,10 @@ class Hashed(nn.Module):
         if not hasattr(threat, "graph") and not hasattr(threat, "graphs"):
             raise InputError(
                 "Hashed models vote over groups of edges, and this threat is not about a graph; use poll."
+            )
+        if threat.counts == "nodes" and threat.kind != "inject":
+            raise Unsupported(
+                f"{type(threat).__name__} leaves edges alone, and groups say nothing of nodes that lie; use poll with Mask."
             )
         brings_nodes = threat.kind == "inject"
         if brings_nodes and self.by == "edges":

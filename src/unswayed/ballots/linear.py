@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unswayed.ballots.pipelines import FittedColumns, through_steps
+from unswayed.ballots.pipelines import FittedColumns, owner, through_steps
 from unswayed.certificates.proofs import Proofs
 from unswayed.certificates.protocol import About
 from unswayed.errors import InputError, UnsoundModel, Unsupported
@@ -147,24 +147,16 @@ def _check_known(final: Any, name: str) -> None:
             f"{name} has no plain coefficients, so it is not known to be linear; prove takes logistic regression, LinearSVC, "
             "SGD, ridge, perceptron and Bernoulli naive Bayes, and poll takes any model."
         )
-    owners = [_owner(type(final), method) for method in ("predict", "decision_function")]
-    if any(owner not in KNOWN_PREDICTS and not _is_discriminant(owner, name) for owner in owners):
+    owners = [owner(type(final), method) for method in ("predict", "decision_function")]
+    if any(one not in KNOWN_PREDICTS and not _is_discriminant(one, name) for one in owners):
         raise InputError(
             f"{name} predicts in a way of its own, which its coefficients may not tell; use poll for it."
         )
 
 
-def _owner(kind: type, method: str) -> str:
-    """The class of scikit-learn's that defines a method; '' where it is somebody else's."""
-    for base in kind.__mro__:
-        if method in vars(base):
-            return base.__name__ if base.__module__.startswith("sklearn.") else ""
-    return ""
-
-
-def _is_discriminant(owner: str, name: str) -> bool:
+def _is_discriminant(one: str, name: str) -> bool:
     """Linear discriminant analysis documents its decision anew and computes it as all others do."""
-    return owner == name == "LinearDiscriminantAnalysis"
+    return one == name == "LinearDiscriminantAnalysis"
 
 
 def _naive_bayes(columns: FittedColumns) -> tuple[FloatArray, FloatArray, FittedColumns]:

@@ -17,9 +17,11 @@ from unswayed.ballots.fixed import SCALE, check_exact, check_not_structural, fix
 from unswayed.ballots.labels import Said, read_known
 from unswayed.ballots.links import Links, codes
 from unswayed.ballots.tables import EXACT_TWINS, Tabled
+from unswayed.ballots.unaltered import check_unaltered
 from unswayed.certificates.proofs import Proofs
 from unswayed.errors import InputError
 
+ANSWERED = ("forward", "_tally", "_stored", "own_of_new", "exact")  # by what an answer is made of the tables
 CHECKED: WeakKeyDictionary[nn.Module, Tensor] = WeakKeyDictionary()  # features found to be the frozen ones
 
 
@@ -140,6 +142,7 @@ class BallotModel(Tabled):
 
     def prove_under(self, threat: Any) -> Proofs:
         """Exact proofs under a threat; freezes the model on the threat's graph, without known labels, if it is not frozen."""
+        check_unaltered(self, *ANSWERED)
         if not self.frozen:
             self.freeze_for(threat)
         return proofs(self.eval(), threat)

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from unswayed.ballots.fixed import EXACT, LARGEST, SCALE, check_not_structural, fixed
 from unswayed.ballots.links import Links, codes
 from unswayed.ballots.tables import EXACT_TWINS, Tabled
+from unswayed.ballots.unaltered import check_unaltered
 from unswayed.certificates.proofs import Proofs
 from unswayed.certificates.protocol import About
 from unswayed.errors import InputError, UnsoundModel, Unsupported
@@ -105,6 +106,7 @@ class PairBallots(Tabled):
 
     def prove_under(self, threat: Threat) -> Proofs:
         """Exact proofs for whole graphs, every pair of their nodes attackable or the listed ones; frozen on them if need be."""
+        check_unaltered(self, "forward", "margins", "_looked_up", "_kind_of")
         if threat.kind not in ("all-pairs", "pairs") or getattr(threat, "nodes", None) is not None:
             raise Unsupported(
                 "Pairs vote on whole graphs: prove this network under AllPairs(graphs) or Pairs(data, pairs); for nodes use "

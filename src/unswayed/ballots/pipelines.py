@@ -42,6 +42,7 @@ class FittedColumns:
 def through_steps(model: Any, width: int) -> FittedColumns:
     """Both values of every entry, carried through the pipeline by its own steps; a bare estimator has none."""
     steps = list(model.steps) if hasattr(model, "steps") else [("", model)]
+    _check_predicts(model, steps[-1][1])
     source = np.arange(width)
     both: Any = np.array([[False] * width, [True] * width])
     for name, step in steps[:-1]:
@@ -52,6 +53,25 @@ def through_steps(model: Any, width: int) -> FittedColumns:
         if both.shape != (2, len(source)):
             raise InputError(f"The step '{name}' does not give one column for each it keeps.")
     return FittedColumns(steps[-1][1], width, source, both[0], both[1])
+
+
+def _check_predicts(model: Any, final: Any) -> None:
+    """Refuse a pipeline, or an estimator, that somebody has taught to predict otherwise."""
+    own = [part for part in (model, final) if {"predict", "decision_function"} & set(vars(part))]
+    if model is not final and owner(type(model), "predict") != "Pipeline":
+        own.append(model)
+    if own:
+        raise InputError(
+            f"This {type(own[0]).__name__} predicts in a way of its own, which its coefficients may not tell; use poll for it."
+        )
+
+
+def owner(kind: type, method: str) -> str:
+    """The class of scikit-learn's that defines a method; '' where it is somebody else's."""
+    for base in kind.__mro__:
+        if method in vars(base):
+            return base.__name__ if base.__module__.startswith("sklearn.") else ""
+    return ""
 
 
 def _kept(name: str, step: Any, columns: int) -> Any:
