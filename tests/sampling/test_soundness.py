@@ -129,6 +129,30 @@ def test_a_module_that_mixes_its_batch_is_asked_one_graph_at_a_time(data):
         assert not mixing.classifier.batched
 
 
+class Norming(Node):
+    """Norms over whatever graphs come together; a node's own first feature goes straight to its logits."""
+
+    def __init__(self, scale):
+        super().__init__(GraphNorm(8))
+        self.scale = scale
+
+    def forward(self, x, edge_index):
+        return self.scale * (super().forward(x, edge_index) + x[:, :1])
+
+
+@pytest.mark.parametrize(("scale", "feature"), [(1.0, 1e9), (1e-7, 1.0)])
+def test_mixing_is_noticed_beside_a_huge_logit_and_among_tiny_ones(data, scale, feature):
+    odd = data.clone()
+    odd.x[3, 0] = feature
+    mixing = engine(Norming(scale), AllPairs(odd, [0, 3, 5]), batch_size=50)
+    with pytest.warns(UserWarning, match="one noisy graph at a time"):
+        together = mixing.count(0, 60)
+    assert (
+        together.tolist()
+        == engine(Norming(scale), AllPairs(odd, [0, 3, 5]), batch_size=1).count(0, 60).tolist()
+    )
+
+
 class RowMixing(nn.Module):
     def forward(self, x):
         count = x.sum(dim=1)

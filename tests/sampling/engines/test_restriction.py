@@ -73,6 +73,25 @@ def test_nothing_is_left_out_where_the_rest_could_matter(model):
     assert not engine(model).restricts
 
 
+class Hub(nn.Module):
+    """Reads whether node 9, which is never joined to a target, has the most links of all."""
+
+    def forward(self, x, edge_index):
+        degree = torch.bincount(edge_index[1], minlength=len(x))
+        return torch.stack([torch.zeros(len(x)), (degree.max() > 2).float() - 0.5 + 0 * x[:, 0]], dim=1)
+
+
+def test_graphs_as_the_noise_makes_them_are_tried_too():
+    """Where half of all entries differ, some node of a target's own part nearly always has as many links."""
+    star = torch.tensor([(8, v) for v in (7, 9, 10)] + [(0, 1), (1, 2)]).T
+    data = Data(x=torch.randn(11, 5), edge_index=torch.cat([star, star.flip(0)], dim=1))
+    listed = [(i, j) for i in range(7) for j in range(i)]
+    question = Question(
+        Hub(), Pairs(data, listed, [0, 5]), AddDelete(p_add=0.001, p_delete=0.001), engine="generic"
+    )
+    assert not GenericEngine(question).restricts
+
+
 def test_a_row_reaches_every_node_so_nothing_is_left_out():
     threat = Row(Data(x=torch.randn(6, 5), edge_index=torch.tensor([[0, 1], [1, 0]])), [0])
     assert not GenericEngine(Question(Net(), threat, Flip(beta=0.7), engine="generic")).restricts

@@ -195,13 +195,21 @@ class Checked(Counting):
         assert isinstance(layout, Layout)
         assert nodes is not None
         near, there = layout.around(nodes)
-        tried = range(FEWEST)
-        whole = torch.cat([self._try_alone(layout, nodes, i) for i in tried])
+        whole = self._tried_alone(layout, nodes)
         try:
-            part = torch.cat([self._try_alone(near, there, i) for i in tried])
+            part = self._tried_alone(near, there)
         except Exception:  # whatever a module raises on a smaller graph than its own
             return False
         return not soundness.differs(whole, part)
+
+    def _tried_alone(self, layout: Layout, nodes: Tensor) -> Tensor:
+        """The answers to graphs that differ as much as they can, and to such as the poll will bring, one at a time."""
+        edges = [
+            make(self.question.noise, i, i + 1)
+            for make in (layout.trial, layout.sampled)
+            for i in range(FEWEST)
+        ]
+        return torch.cat([self._alone(layout, nodes, one, self.classifier) for one in edges])
 
     def _find_dense_form(self, alone: object) -> None:
         """A dense module is asked about one graph as [n, F], [n, n] where it takes that, else as a batch of one."""
