@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 from torch_geometric.data import Data
-from torch_geometric.nn import GCNConv, GraphConv
+from torch_geometric.nn import GCNConv, GraphConv, GraphSAGE
 from torch_geometric.utils import erdos_renyi_graph
 
 import unswayed as us
@@ -201,3 +201,19 @@ def test_auto_takes_traced_modules(kind: type) -> None:
         votes = us.poll(traced, kind(data, [0, 1, 2]), Flip(0.7), samples=40)
         expected = us.poll(model, kind(data, [0, 1, 2]), Flip(0.7), samples=40)
     assert np.array_equal(votes.counts, expected.counts)
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+@pytest.mark.parametrize("arrives", [False, True])
+def test_features_that_are_no_numbers_are_heard_only_where_they_are_linked(value, arrives):
+    """A sum over all nodes, those that are not there times nothing, would be no number in every sample."""
+    torch.manual_seed(0)
+    data = Data(x=torch.randn(8, 3), edge_index=torch.tensor([[0, 1, 2], [1, 0, 2]]))
+    data.x[5, 0] = value
+    threat = us.Row.new(data, torch.randn(1, 3), [[0, 2]]) if arrives else us.Row(data, [0])
+    question = Question(GraphSAGE(3, 4, 2, 2).eval(), threat, us.Flip(beta=0.6), seed=3)
+    engine = choose(question)
+    alone = [int(Alone(question).answer(sample, 0).isnan().any()) for sample in range(20)]
+    assert 0 < sum(alone) < 20
+    assert (engine.ask(0, 20)[:, 0] < 0).long().tolist() == alone
+    assert "no finite numbers" in engine.why

@@ -11,6 +11,7 @@ from torch import Tensor
 from unswayed.errors import Unsupported
 from unswayed.sampling.question import Question
 from unswayed.sampling.threads import few, threads
+from unswayed.sampling.threats.base import Threat
 from unswayed.theory.noise import Noise
 
 if TYPE_CHECKING:
@@ -112,6 +113,8 @@ def _tried(candidate: type[FastEngine], generic: "GenericEngine") -> tuple[Engin
     question = generic.question
     if question.threat.edge_function is not None:
         return None, "edges carry attributes, which it does not know"
+    if not _finite(question.threat):
+        return None, "some features are no finite numbers, which sums over all nodes would spread"
     if (obstacle := candidate.supports(question)) is not None:
         return None, obstacle
     engine = candidate(question)
@@ -121,6 +124,13 @@ def _tried(candidate: type[FastEngine], generic: "GenericEngine") -> tuple[Engin
     if question.engine == "auto":
         warnings.warn(f"The {candidate.name} engine is not used: {obstacle}.", stacklevel=5)
     return None, obstacle
+
+
+def _finite(threat: Threat) -> bool:
+    """Whether all features are: nothing times a number is nothing, but not times infinity."""
+    graphs = getattr(threat, "graphs", None) or [getattr(threat, "graph", None)]
+    features = [getattr(graph, "x", None) for graph in graphs] + [getattr(threat, "x", None)]
+    return all(bool(x.isfinite().all()) for x in features if isinstance(x, Tensor))
 
 
 def _first_line(error: Exception) -> str:
