@@ -126,6 +126,24 @@ def test_what_is_wrong_is_said(wrong, words):
         wrong()
 
 
+def test_a_module_made_for_another_relation_or_graph_is_refused():
+    """It would take the drawn edges for those of the relation, and in the graph, that it was made for."""
+    threat, other = us.Relation(graph(), USES, [1], links="out", reverse=USED), graph()
+    other["user"].x = other["user"].x + 1
+    pays, moved, looser = (
+        us.Relation(graph(), PAYS, [1]),
+        us.Relation(other, USES, [1], links="out", reverse=USED),
+        graph(),
+    )
+    looser[PAYS].edge_index = looser[PAYS].edge_index[:, 1:]
+    fewer = us.Relation(looser, USES, [1], links="out", reverse=USED)
+    devices = us.Relation(graph(), USES, [1], links="in", reverse=USED)
+    us.poll(threat.asking(Net()), threat, NOISE, samples=10)
+    for wrong in (pays, moved, fewer, devices):
+        with pytest.raises(InputError, match="another relation, or another graph"):
+            us.poll(wrong.asking(Net()), threat, NOISE, samples=10)
+
+
 def test_edge_data_and_missing_features_are_refused():
     weighted = graph()
     weighted[PAYS].edge_attr = torch.ones(4, 1)

@@ -133,6 +133,16 @@ class AskedByRelation(nn.Module):
         scores: Tensor = everyone.flatten(0, 1)
         return scores
 
+    def knows(self, data: HeteroData, relation: EdgeType, reverse: EdgeType | None, answers: str) -> bool:
+        """Whether it asks about this relation of this graph: its features and its other relations are kept here."""
+        told = (self.relation, self.reverse, self.answers) == (relation, reverse, answers)
+        fixed = [kind for kind in data.edge_types if kind not in (relation, reverse)]
+        if not told or self.kinds != Kinds.of(data) or self.fixed != fixed:
+            return False
+        held = [(f"x_{i}", data[kind].x) for i, (kind, _) in enumerate(self.kinds.counts)]
+        held += [(f"edges_{i}", data[kind].edge_index) for i, kind in enumerate(fixed)]
+        return all(_same(self.get_buffer(name).cpu(), value.cpu()) for name, value in held)
+
     def _local(self, numbers: Tensor, kind: str) -> Tensor:
         """Numbers among all nodes of all copies, as numbers among the copies' nodes of a kind."""
         copy, inside = numbers // self.kinds.total, numbers % self.kinds.total
@@ -143,6 +153,12 @@ class AskedByRelation(nn.Module):
         step = torch.tensor([self.kinds.count(kind[0]), self.kinds.count(kind[2])], device=edges.device)
         shift = torch.arange(copies, device=edges.device)[:, None] * step
         return (edges.T[None] + shift[:, None]).reshape(-1, 2).T
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors are equal, numbers that are none among them, in whichever precision one of them is kept."""
+    other = other.to(one.dtype)
+    return one.shape == other.shape and bool(((one == other) | ((one != one) & (other != other))).all())
 
 
 def _refuse_edge_data(data: HeteroData) -> None:

@@ -79,6 +79,17 @@ class Relation(Directed):
         )
         return replace(found, constant=found.constant[:, ~own])
 
+    def asks(self, model: Any) -> Any:
+        """The model, refused if it was made to be asked about another relation, or about another graph."""
+        parts = model.modules() if isinstance(model, nn.Module) else ()
+        about = self.hetero, self.relation, self.reverse, self.own_kind
+        if any(isinstance(part, AskedByRelation) and not part.knows(*about) for part in parts):
+            raise InputError(
+                "This module asks about another relation, or another graph, than the threat's; make it with the asking of the threat "
+                "that is polled: poll(threat.asking(module), threat, noise)."
+            )
+        return model
+
     def asking(self, model: nn.Module) -> AskedByRelation:
         """The module as a classifier of this threat's graph; its answers for the targets' kind of node are what counts."""
         return AskedByRelation(model, self.hetero, self.kinds, self.relation, self.reverse, self.own_kind)
