@@ -116,6 +116,8 @@ def test_a_refused_store_is_marked_and_asked_again_the_slow_way(monkeypatch, tmp
             us.poll(net(), threat, NOISE, samples=1000, store=store)
     with pytest.raises(StoreError, match=r"were refused: .*asked again one at a time"):
         us.load(store)
+    with pytest.raises(RefusedVotes, match="asked again one at a time"):
+        us.certify(us.load(store / "refused.npz"))  # the votes that were put aside
     with pytest.raises(RefusedVotes, match="engine='generic' asks the same samples again"):
         us.poll(net(), threat, NOISE, samples=1000, store=store)
     again = us.poll(net(), threat, NOISE, samples=1000, store=store, engine="generic")

@@ -231,6 +231,34 @@ def test_bad_nodes_are_refused(service, nodes, words):
         service.predict(nodes)
 
 
+@pytest.mark.parametrize("change", ["features", "links"])
+def test_a_threat_about_another_graph_is_refused_whichever_threat_it_is(service, data, change):
+    kept = (data.edge_index != data.edge_index[0, 0]).all(dim=0)
+    other = Data(x=data.x.clone(), edge_index=data.edge_index[:, kept])
+    if change == "features":
+        other = Data(x=data.x + 1, edge_index=data.edge_index)
+    listed = [[0, 1], [0, 2]]
+    for make in (us.Row, us.AllPairs, lambda graph, nodes: us.Pairs(graph, listed, nodes)):
+        assert len(service.certify(make(data, [0, 1]), seed=1)) == 2
+        with pytest.raises(InputError, match="another graph"):
+            service.certify(make(other, [0, 1]), seed=1)
+
+
+class Told(torch.nn.Module):
+    """Says what the data says of each node."""
+
+    def forward(self, data):
+        return torch.nn.functional.one_hot(data.told, CLASSES).float()
+
+
+@pytest.mark.parametrize("make", [us.Row, us.AllPairs])
+def test_what_a_graph_says_beside_its_features_is_what_the_service_knows(data, make):
+    mine, other = copy.copy(data), copy.copy(data)
+    mine.told, other.told = torch.zeros(N, dtype=torch.int64), torch.ones(N, dtype=torch.int64)
+    service = us.Smoothed(Told(), FLIP, mine, samples=50, audit=0)
+    assert service.certify(make(other, [0, 1]), seed=1).label.tolist() == [0, 0]
+
+
 def test_bad_settings_are_refused(model, data):
     for wrong in (
         {"samples": 0},

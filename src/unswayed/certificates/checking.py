@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from unswayed.certificates.in_words import refused
 from unswayed.certificates.protocol import About, Certified
-from unswayed.errors import InputError
+from unswayed.errors import InputError, RefusedVotes
 from unswayed.theory.bounds import METHODS
 from unswayed.votes import Votes
 
@@ -16,6 +17,8 @@ def certifiable(votes: Any, bounds: str, allowed: tuple[str, ...] = METHODS) -> 
         raise InputError(f"certify takes votes, as poll returns them, not {type(votes).__name__}{already}.")
     if bounds not in allowed:
         raise InputError(f"bounds must be one of {', '.join(allowed)}, not {bounds!r}.")
+    if (why := refused(votes.notes)) is not None:
+        raise RefusedVotes(f"These votes were refused: {why}")
     if votes.adaptive and bounds != "anytime":
         raise InputError(
             "Sampling of these votes was stopped by looking at them, which voids fixed-sample bounds; "

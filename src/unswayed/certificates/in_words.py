@@ -10,6 +10,23 @@ def audited(notes: Mapping[str, Any]) -> dict[str, int] | None:
     return {name: int(audit[name]) for name in ("asked", "agreed", "ties")} if audit.get("asked") else None
 
 
+def refused(notes: Mapping[str, Any]) -> str | None:
+    """Why votes with these notes may not be used; None where nothing speaks against them.
+
+    >>> refused({"audit": {"asked": 300, "agreed": 290, "ties": 1}})
+    '9 of 300 answers asked again one at a time were not what had been counted.'
+    """
+    if "refused" in notes:
+        return str(notes["refused"])
+    found = audited(notes) or {"asked": 0, "agreed": 0, "ties": 0}
+    other = found["asked"] - found["agreed"] - found["ties"]
+    return (
+        f"{other:,} of {found['asked']:,} answers asked again one at a time were not what had been counted."
+        if other
+        else None
+    )
+
+
 def audit_in_words(notes: Mapping[str, Any]) -> str:
     """What asking again showed, in a sentence.
 

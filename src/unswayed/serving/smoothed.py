@@ -96,8 +96,7 @@ class Smoothed:
     def _threat(self, nodes: Any) -> Threat:
         if not isinstance(nodes, Threat):
             return Row(self.graph, nodes)
-        graph = getattr(nodes, "graph", None)
-        if graph is not None and graph is not self.graph and graph.digest() != self.graph.digest():
+        if any(graph is not self.graph and graph.digest() != self.graph.digest() for graph in _graphs(nodes)):
             raise InputError(
                 "These nodes are of another graph than the service's; make a new service for it."
             )
@@ -145,10 +144,18 @@ def _own_copy(model: Any) -> Any:
         return model
 
 
+def _graphs(threat: Threat) -> list[Any]:
+    """The graphs that a threat is about."""
+    return getattr(threat, "graphs", None) or [
+        graph for graph in [getattr(threat, "graph", None)] if graph is not None
+    ]
+
+
 def _on(threat: Threat, graph: Still) -> Threat:
     """The threat on the service's copy of its graph, of which everything is known."""
-    if getattr(threat, "graph", graph) is graph:
+    if all(one is graph for one in _graphs(threat)):
         return threat
     other = copy.copy(threat)
-    other.graph = graph  # type: ignore[attr-defined]
+    held = {"graph": graph, "graphs": [graph] * len(_graphs(threat))}
+    vars(other).update({name: value for name, value in held.items() if name in vars(threat)})
     return other
