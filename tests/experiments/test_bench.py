@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.utils import erdos_renyi_graph
 
+from unswayed.datasets.made import block_model
 from unswayed.experiments import bench
 from unswayed.sampling.engines import choose
 from unswayed.sampling.question import Question
@@ -55,6 +56,14 @@ def test_one_graph_that_votes_for_several_nodes_gives_the_engines_votes() -> Non
     _, labels = bench.one_at_a_time(asked, 20)
     assert bench.votes_of_one(asked) == 3
     assert (choose(asked).labels(0, 20).numpy() == labels).all()
+
+
+@pytest.mark.parametrize("model", ["sage", "gcn-3"])
+def test_models_are_trained_on_the_features_that_they_are_asked_with(model: str, monkeypatch: Any) -> None:
+    monkeypatch.setattr(bench.datasets, "load", lambda name: block_model())
+    asked = bench.question_of(bench.Case("blocks", model, targets=2, features=5), "cpu")
+    assert asked.threat.graph.x.shape == (300, 5)
+    assert choose(asked).count(0, 10).sum() == 20
 
 
 def test_the_audit_is_timed_apart() -> None:

@@ -149,11 +149,10 @@ def audited(question: Question, engine: Engine, samples: int = 64, number: int =
 def question_of(case: Case, device: str) -> Question:
     """The case trained on the clean data of split 0, to be asked about its first test targets."""
     data = datasets.load(case.dataset)
+    if case.features is not None:
+        data = _narrowed(data, case.features)
     split = datasets.split(data, 0)
     graph: Any = data.data
-    if case.features is not None:
-        graph = graph.clone()
-        graph.x = graph.x[:, : case.features].contiguous()
     if case.model in DEEP:
         model = trained(case.model, graph, split.train, data.num_classes)
     else:
@@ -166,6 +165,13 @@ def question_of(case: Case, device: str) -> Question:
         assert data.graphs is not None
         threat = AllPairs([data.graphs[i] for i in split.test[: case.targets]])
     return Question(model, threat, case.noise, device=device)
+
+
+def _narrowed(data: datasets.Dataset, features: int) -> datasets.Dataset:
+    """The same nodes, described by their first features alone."""
+    graph: Any = data.graph.clone()
+    graph.x = graph.x[:, :features].contiguous()
+    return replace(data, data=graph, num_features=features)
 
 
 def _around(graph: Any, nodes: Tensor, count: int) -> Tensor:
