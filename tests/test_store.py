@@ -4,7 +4,7 @@ import shutil
 import numpy as np
 import pytest
 
-from unswayed.errors import StoreError, WorldError
+from unswayed.errors import InputError, StoreError
 from unswayed.store import Store, load
 from unswayed.theory.noise import Flip
 from unswayed.votes import Votes
@@ -88,9 +88,9 @@ def test_truncated_votes_are_refused(tmp_path):
         store.votes()
 
 
-def test_a_file_in_the_way_is_the_worlds_fault(tmp_path):
+def test_a_file_in_the_way_is_said(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(WorldError):
+    with pytest.raises(InputError, match="must be a folder"):
         Store(tmp_path / "file" / "run").open(SETTINGS)
 
 

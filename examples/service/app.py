@@ -34,7 +34,7 @@ from unswayed.errors import InputError, RefusedVotes
 
 log = logging.getLogger("service")
 FEATURES, CLASSES, NAMES = 8, 2, ("fine", "fraud")
-NOISE = us.AddDelete(p_add=0.001, p_delete=0.4)
+NOISE = us.AddDelete(p_add=0.01, p_delete=0.6)  # 1,000 unanimous votes prove K = 3 with it
 
 
 def accounts(number: int = 400, seed: int = 0) -> Data:

@@ -29,6 +29,10 @@ def write_atomically(path: Path, content: bytes) -> None:
     except IsADirectoryError as error:
         beside.unlink(missing_ok=True)
         raise InputError(f"{path} is a folder; name a file to write.") from error
+    except FileNotFoundError as error:
+        raise InputError(
+            f"There is no folder {path.parent} to write {path.name} into; make it first."
+        ) from error
     except OSError as error:
         beside.unlink(missing_ok=True)
         raise WorldError(f"{path} could not be written: {error.strerror or error}.") from error

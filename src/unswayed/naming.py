@@ -52,7 +52,7 @@ def _by_text(labels: list[Any], classes: int, names: tuple[Name, ...]) -> IntArr
         told = ", ".join(repr(str(label)) for label in dict.fromkeys(labels))
         raise InputError(
             f"The labels are names ({told[:80]}), but the {classes} classes have none; name them in the order of the model's "
-            "columns, as in poll(..., classes=[…]) or certs.named(classes=[…])."
+            "columns, as in poll(..., classes=[…]), prove(..., classes=[…]) or certs.named(classes=[…])."
         )
     known = {str(name): place for place, name in enumerate(names)}
     return _looked_up([_text(label) for label in labels], known, names)

@@ -100,9 +100,19 @@ def _both(key: str, one: Any, other: Any) -> Any:
     return ", ".join(dict.fromkeys([*str(one).split(", "), *str(other).split(", ")]))
 
 
+class _Many(list[Any]):
+    """A list that says how long it is instead of filling the screen."""
+
+    def __repr__(self) -> str:
+        return f"<{len(self):,} answers>"
+
+
 def frozen(notes: Mapping[str, Any]) -> Mapping[str, Any]:
     """A read-only copy as it will be read back from JSON."""
-    return MappingProxyType(json.loads(json.dumps(dict(notes))))
+    copied = json.loads(json.dumps(dict(notes)))
+    if isinstance(audit := copied.get("audit"), dict) and "heard" in audit:
+        audit["heard"] = _Many(audit["heard"])
+    return MappingProxyType(copied)
 
 
 def wordless(description: Mapping[str, Any]) -> dict[str, Any]:

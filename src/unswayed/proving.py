@@ -1,12 +1,12 @@
 """The other loop: a model made of ballots + a threat → exact proofs, without noise, samples or alpha."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from unswayed.ballots.linear import linear_model
 from unswayed.certificates.protocol import Certified
 from unswayed.errors import InputError, Unsupported
-from unswayed.sampling.beforehand import check_instance
+from unswayed.sampling.beforehand import check_columns, check_instance
 from unswayed.sampling.threats import Threat
 from unswayed.spelling import spelled
 
@@ -24,11 +24,12 @@ READERS: list[Callable[[Any], Provable | None]] = [linear_model]
 
 
 @spelled()
-def prove(model: Any, threat: Threat) -> Certified:
+def prove(model: Any, threat: Threat, *, classes: Sequence[Any] | None = None) -> Certified:
     """For every target its label and a proven size: exact where the model is a sum of ballots, a lower bound where it is a vote.
 
     `model` is a `BallotNetwork`, `LabelBallots`, `PairBallots`, `Hashed`, or a linear classifier of binary rows. A model with tables is
-    frozen on the threat's graph if it is not yet. What cannot be proved is refused with the reason.
+    frozen on the threat's graph if it is not yet. `classes` names the labels in the order of their numbers. What cannot be proved is
+    refused with the reason.
     """
     if not isinstance(threat, Threat):
         raise InputError(
@@ -38,7 +39,10 @@ def prove(model: Any, threat: Threat) -> Certified:
         raise Unsupported(
             "Proofs are about undirected edges without attributes; poll and certify take these too."
         )
-    return provable(model).prove_under(threat)
+    known = provable(model)
+    check_columns(model, threat)
+    proofs = known.prove_under(threat)
+    return proofs if classes is None else proofs.named(classes=classes)
 
 
 def provable(model: Any) -> Provable:

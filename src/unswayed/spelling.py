@@ -17,10 +17,11 @@ def spelled(*more: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
     def around(function: Callable[P, R]) -> Callable[P, R]:
         known = [*inspect.signature(function).parameters, *more]
+        name = function.__qualname__.removesuffix(".__init__")
 
         @functools.wraps(function)
         def call(*given: P.args, **named: P.kwargs) -> R:
-            check_keywords(function.__name__, named, known)
+            check_keywords(name, named, [word for word in known if word != "self"])
             return function(*given, **named)
 
         return call

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from unswayed.certificates.files import read
-from unswayed.errors import StoreError, WorldError
+from unswayed.errors import InputError, StoreError, WorldError
 from unswayed.files import write_atomically
 from unswayed.notes import wordless
 from unswayed.votes import Votes
@@ -39,6 +39,10 @@ class Store:
             return
         try:
             self.path.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise InputError(
+                f"The store must be a folder, and {self.path} is, or lies in, a file."
+            ) from error
         except OSError as error:
             raise WorldError(
                 f"The store {self.path} could not be created: {error.strerror or error}."

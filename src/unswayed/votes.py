@@ -178,7 +178,7 @@ class Votes:
         drawn = self.samples.tolist()
         ends = sorted({min(drawn, default=0), max(drawn, default=0)})
         span = " to ".join(str(end) for end in ends)
-        return f"Votes({len(self)} targets, {self.classes} classes, {span} samples, {self.noise})"
+        return f"Votes({len(self)} target{'s' * (len(self) != 1)}, {self.classes} classes, {span} samples, {self.noise})"
 
     def __eq__(self, other: object) -> bool:
         """Equal when they hold the same samples and counts of the same question, however cut into blocks."""

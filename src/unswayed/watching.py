@@ -24,6 +24,9 @@ class Watch:
         self.engine: Any = None
         self.bar: Any = None
         self.done, self.begin = 0, time.monotonic()
+        self.first: tuple[int, float] | None = (
+            None  # answers and time when the first came: what warms up is over then
+        )
 
     def meet(self, engine: Any) -> None:
         """The engine that will answer; the clock starts when it is ready."""
@@ -41,17 +44,24 @@ class Watch:
         self.done = min(self.done + answers, self.answers)
         if not self.wanted:
             return
-        seconds = time.monotonic() - self.begin
-        long = seconds > FIRST and seconds / max(self.done, 1) * self.answers > LONG
-        if self.bar is None and (long or self.always):
-            self._say(self.sentence(seconds))
+        now = time.monotonic()
+        self.first = self.first or (self.done, now)
+        rate, spent = self.rate(now), now - self.begin
+        warm = self.done > self.first[0] or self.done == self.answers or spent > LONG
+        long = spent > FIRST and spent + (self.answers - self.done) / rate > LONG
+        if self.bar is None and warm and (long or self.always):
+            self._say(self.sentence(rate))
             self.bar = _bar(self.title, self.answers)
         if self.bar is not None:
             self.bar.update(self.done - self.bar.n)
 
-    def sentence(self, seconds: float) -> str:
+    def rate(self, now: float) -> float:
+        """Answers a second, since the first came where others have come since."""
+        answers, since = self.first if self.first and self.done > self.first[0] else (0, self.begin)
+        return max(self.done - answers, 1e-3) / max(now - since, 1e-9)
+
+    def sentence(self, rate: float) -> str:
         """Who answers, why nobody faster, how fast, and how long it will take."""
-        rate = self.done / max(seconds, 1e-9)
         told = [f"{rate:,.0f} answers a second" if rate >= 10 else f"{rate:.2g} answers a second"]
         told.append(f"about {duration((self.answers - self.done) / rate)} left")
         if self.engine is None:

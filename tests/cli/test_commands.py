@@ -499,6 +499,25 @@ def test_a_model_of_one_logit_is_certified_with_a_threshold(call, call_json, own
     assert "--threshold 0.0 --positive 1" in found["command"]
 
 
+def test_a_model_of_one_logit_is_swept_and_attacked_with_the_same_threshold(call, call_json, own, here):
+    words = [word for word in own if word not in ("--model", "mine.py:build", "--beta", "0.9")]
+    words += ["--model", "mine.py:flat", "--threshold", "0", "--positive", "1"]
+    swept = call_json("frontier", *words, "--betas", "0.8,0.9", "--want-size", "0")
+    assert "--threshold 0.0 --positive 1" in swept["command"]
+    tried = ["--no-beyond", "--attempts", "1", "--judge-samples", "100", "--kind", "random"]
+    attacks = [word for word in words if word != "--no-floor"]
+    code, out, err = call("attack", *attacks, "--beta", "0.9", *tried)
+    assert code == 0, err
+    assert "none succeeded" in out
+
+
+def test_one_account_can_be_asked_about_though_it_is_not_positive(call, own):
+    code, out, err = call("certify", *own, "--positive", "1", "--nodes", "8")
+    assert code == 0
+    assert "None of the targets is truly 1" in " ".join(err.split())
+    assert "stays flagged" not in out
+
+
 def test_above_the_threshold_is_the_positive_label_wherever_its_name_sorts(call, call_json, own, here):
     mine = (here / "mine.py").read_text()
     (here / "mine.py").write_text(mine + "\ndef one(): return Net(3, 1)\n")

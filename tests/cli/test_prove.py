@@ -162,7 +162,6 @@ BAD = {
     "no groups": (f"{PROVE} --model hashed:gcn --groups 0", "1 or more"),
     "an unknown kind of voter": (f"{PROVE} --model ballots --voters loud", "--voters"),
     "an unknown positive label": (f"{PROVE} --positive fraud", "fraud"),
-    "a positive label that no target has": (f"{PROVE} --nodes 8 --positive 1", "truly 1"),
     "label ballots under all pairs": (f"{PROVE} --threat all-pairs", "Row"),
     "an absent node": (f"{PROVE} --nodes 99", "99"),
     "a store that is a file": (f"{PROVE} --store E.csv", "folder"),

@@ -39,6 +39,8 @@ def test_class_names_are_numbered_in_order(read):
     ("wrong", "sentence"),
     [
         ({"edges": "from,target\na,b\n"}, "no column 'source'"),
+        ({"edges": "source;target\na;b\n"}, "has ';' between its columns; save it with commas"),
+        ({"edges": "source\ttarget\na\tb\n"}, "has a tab between its columns"),
         ({"edges": "source,target\na,zzz\n"}, "'zzz' is not a node"),
         ({"edges": "source,target\n"}, "no rows"),
         ({"edges": ""}, "not a readable CSV"),

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 from torch_geometric.data import Data
@@ -7,7 +9,7 @@ from unswayed import datasets
 from unswayed.datasets import Dataset, Split
 from unswayed.errors import InputError
 from unswayed.models import build
-from unswayed.models.floors import floors
+from unswayed.models.floors import alike, floors
 from unswayed.models.training import RECIPES, fit, untrained
 from unswayed.models.training.clean import CleanSettings
 from unswayed.models.training.graphs import GraphPool, GraphSettings
@@ -215,6 +217,15 @@ def test_floors_ignore_edges_and_the_best_is_chosen_on_validation(toy, parts):
     )
     assert torch.equal(found["mlp"].predictions, {f.name: f for f in floors(bare, parts)}["mlp"].predictions)
     assert found["mlp"].accuracy > 0.9
+
+
+def test_floors_learn_though_one_feature_is_huge(toy, parts):
+    amounts = torch.rand(len(toy.labels), 1, generator=torch.Generator().manual_seed(0)) * 1e6
+    data = Data(x=torch.cat([toy.graph.x, amounts], 1), edge_index=toy.graph.edge_index, y=toy.labels)
+    rich = replace(toy, num_features=7, data=data)
+    found = {option.name: option for option in floors(rich, parts)}
+    assert found["mlp"].accuracy > 0.9
+    assert alike(toy, parts) is toy  # small features stay as they are, and so do published floors
 
 
 def test_mistakes_are_told(toy, parts, small_graphs):

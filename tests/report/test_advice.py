@@ -6,7 +6,7 @@ import unswayed as us
 from unswayed.report.advice import advice
 from unswayed.report.html import render
 from unswayed.report.summary import summarise
-from unswayed.report.words import headline, verdict
+from unswayed.report.words import headline, staying, verdict
 from unswayed.votes import Votes
 
 SURE, TORN = [999, 1], [520, 480]
@@ -29,6 +29,28 @@ def test_a_headline_below_the_floor_names_the_floor():
     assert "no attacker who" not in headline(modest)
 
 
+def test_as_good_as_the_floor_is_not_praised_and_not_called_worse():
+    even = summary([SURE] * 30 + [TORN] * 10, floor=0.75)
+    assert headline(even).endswith("a model that ignores the structure has 30 right, whatever anybody does.")
+    assert "as much as is proven here" in verdict(even)
+    assert "more than is proven here" in verdict(summary([SURE] * 30 + [TORN] * 10, floor=0.8))
+    few = verdict(summary([SURE, TORN], floor=0.5))
+    assert few.endswith("2 targets are too few to compare models by.")
+    assert "costs more" not in few
+
+
+def test_one_answer_is_spoken_of_as_one():
+    votes = Votes.from_counts([SURE, TORN], us.AddDelete(0.1, 0.6), entries=100, ones=20)
+    one = summarise(us.certify(votes), truth=np.zeros(2, int), positive=0)
+    assert "The right answer withstands" in verdict(one)
+    assert "The other one is " in verdict(one)
+    alone = summarise(us.certify(votes), truth=np.array([0, 1]), positive=1)
+    assert (
+        "The one target that is truly 1 is not flagged without an attack, and does not provably stay"
+        in staying(alone)
+    )
+
+
 def test_the_model_itself_stands_beside_both():
     told = summary([SURE] * 30 + [TORN] * 10, floor=0.5, base=0.95)
     assert (
@@ -41,7 +63,8 @@ def test_the_model_itself_stands_beside_both():
 
 
 def test_one_sentence_says_what_to_try():
-    assert "use the structure-free model" in advice(summary([SURE] * 3 + [TORN] * 7, floor=0.9))
+    assert "use the structure-free model" in advice(summary([SURE] * 6 + [TORN] * 14, floor=0.9))
+    assert "more targets; 10 are too few" in advice(summary([SURE] * 3 + [TORN] * 7, floor=0.9))
     assert "smoothing itself costs 20%" in advice(summary([SURE] * 30 + [[1, 999]] * 10, base=0.95))
     assert "more samples; 50% have no proven label" in advice(summary([SURE] * 5 + [TORN] * 5))
     assert "most reach K" in advice(summary([[1000, 0]] * 10))

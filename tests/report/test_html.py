@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import unswayed as us
-from unswayed.errors import WorldError
+from unswayed.errors import InputError
 from unswayed.report.html import render, write_report
 from unswayed.report.summary import summarise
 
@@ -139,8 +139,8 @@ def test_graph_targets_bring_their_own_pictures(certs_of):
     assert page["picture"]["graphs"][0] == [0, 1]
 
 
-def test_a_disk_that_refuses_is_the_worlds_fault(certs, tmp_path):
-    with pytest.raises(WorldError):
+def test_a_missing_folder_is_said(certs, tmp_path):
+    with pytest.raises(InputError, match="There is no folder"):
         write_report(tmp_path / "no such folder" / "r.html", certs)
 
 

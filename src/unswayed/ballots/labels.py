@@ -8,6 +8,7 @@ is left out is left out exactly.
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -29,11 +30,22 @@ class Said:
     row: Tensor
 
 
+def as_labels(known: Any) -> Tensor:
+    """Known labels as a tensor; names are refused, because nobody says here which number each of them has."""
+    try:
+        return known.detach().cpu() if isinstance(known, Tensor) else torch.from_numpy(np.array(known))
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            "`known` must be one whole number for each node, −1 where the label is unknown; number the names first, "
+            "as in [names.index(label) for label in labels]."
+        ) from error
+
+
 def read_known(known: Any, nodes: int, classes: int) -> Tensor:
     """int64[n] of known labels, −1 where unknown; None stands for no label at all."""
     if known is None:
         return torch.full((nodes,), -1, dtype=torch.int64)
-    labels = torch.as_tensor(known).detach().cpu()
+    labels = as_labels(known)
     if labels.shape != (nodes,) or labels.is_floating_point() or labels.dtype == torch.bool:
         raise InputError(
             f"`known` must be one whole number for each of the {nodes} nodes, −1 where the label is unknown."

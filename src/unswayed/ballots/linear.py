@@ -16,6 +16,7 @@ from unswayed.certificates.proofs import Proofs
 from unswayed.certificates.protocol import About
 from unswayed.errors import InputError, UnsoundModel, Unsupported
 from unswayed.naming import Name, plain
+from unswayed.sampling.beforehand import as_fitted
 from unswayed.sampling.threats import Threat
 from unswayed.theory.ballots import Linear
 from unswayed.theory.records import Several
@@ -116,7 +117,7 @@ def read_linear(model: Any, x: BoolArray) -> Decision:
 def _positions(model: Any, x: BoolArray) -> IntArray:
     """What the model itself predicts, as positions in its classes."""
     known = np.asarray(model.classes_)
-    return np.searchsorted(known, np.asarray(model.predict(x))).astype(np.int64)
+    return np.searchsorted(known, np.asarray(model.predict(as_fitted(model, x)))).astype(np.int64)
 
 
 def _weights(columns: FittedColumns) -> tuple[FloatArray, FloatArray, FittedColumns]:

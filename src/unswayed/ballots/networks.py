@@ -1,7 +1,7 @@
 """The ballot models of the package: LabelBallots, which needs no training, and BallotNetwork, which starts from it."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,9 @@ from unswayed.sampling.modes import evaluating
 
 SHARPNESS = 16
 DROPOUT = 0.5  # of hidden channels, in training
+
+
+TELL = "LabelBallots say known labels; give them first, as in model.freeze(data, known=labels)."
 
 
 class LabelBallots(BallotModel):
@@ -39,9 +42,13 @@ class LabelBallots(BallotModel):
 
     def freeze_for(self, threat: Any) -> None:
         """Refused: without known labels nobody has anything to say."""
-        raise InputError(
-            "LabelBallots say known labels; give them first, as in model.freeze(data, known=labels)."
-        )
+        raise InputError(TELL)
+
+    def freeze(self, data: Any, known: Any = None) -> Self:
+        """The model itself, with what these known labels say fixed as whole numbers; without any it would answer the same to all."""
+        if known is None:
+            raise InputError(TELL)
+        return super().freeze(data, known)
 
     def own_scores(self, x: Tensor | None, nodes: int) -> Tensor:
         """Nothing: zeros."""

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from unswayed.ballots.labels import read_known
+from unswayed.ballots.labels import as_labels, read_known
 from unswayed.ballots.links import Links
 from unswayed.ballots.networks import LabelBallots
 from unswayed.errors import InputError
@@ -67,8 +67,8 @@ class Prospect:
         return "drop the edges"
 
     def __str__(self) -> str:
-        beyond = ", ".join(f"{self.above(k):.0%} more than {k}" for k in (1, 5, 10))
-        seen = f"Of all nodes {beyond} links; neighbours' labels alone are right for {self.base:.0%}, a model without edges for {self.floor:.0%}"
+        beyond = [f"{self.above(k):.0%} have more than {k}" for k in (1, 5, 10)]
+        seen = f"Of all nodes, {beyond[0]} link, {beyond[1]} and {beyond[2]} links; neighbours' labels alone are right for {self.base:.0%}, a model without edges for {self.floor:.0%}"
         return f"{seen}. {self._advice()}"
 
     def _advice(self) -> str:
@@ -97,7 +97,7 @@ def prospect(data: Any, known: Any, *, floor: float | None = None, accuracy: flo
     `known` int[n], −1 where unknown. `floor`: the accuracy of a model that never looks at an edge (default: of the most
     common label); `accuracy`: of your own network. A node's own label never speaks for it, so the known ones can judge.
     """
-    links, labels = Links.of(data), torch.as_tensor(known)
+    links, labels = Links.of(data), as_labels(known)
     classes = max(int(labels.max()) + 1, 2) if labels.numel() else 2
     labels = read_known(labels, links.nodes, classes)
     told = (labels >= 0).nonzero()[:, 0]

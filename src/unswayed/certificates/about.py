@@ -144,6 +144,21 @@ class About:
             return None
         return {"adds": self.zeros, "deletes": self.ones}.get(change)
 
+    def position(self, target: int | str) -> int:
+        """Where a target stands, given by position or by name."""
+        if isinstance(target, str):
+            if target in self.target_names:
+                return self.target_names.index(target)
+            some = ", ".join(map(repr, self.target_names[:5]))
+            known = f"the first targets are {some}" if some else "targets have no names here; give a position"
+            raise InputError(f"There is no target {target!r}; {known}.")
+        whole = isinstance(target, int | np.integer) and not isinstance(target, bool)
+        if not whole or not 0 <= target < len(self.targets):
+            raise InputError(
+                f"Targets are given by name, or by position from 0 to {len(self.targets) - 1}, not {target!r}."
+            )
+        return int(target)
+
     def target_name(self, position: int) -> str:
         """A target as people read it."""
         return self.target_names[position] if self.target_names else str(self.targets[position])

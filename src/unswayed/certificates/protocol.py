@@ -229,9 +229,9 @@ class Certified(Labelled, ABC):
             raise InputError(f"There are {len(self)} targets but the labels have shape {truth.shape}.")
         return truth
 
-    def statement(self, position: int) -> str:
-        """The guarantee for one target (by position), in one plain paragraph."""
-        return presenting.statement(self, position)
+    def statement(self, target: int | str) -> str:
+        """The guarantee for one target, by its position or its name, in one plain paragraph."""
+        return presenting.statement(self, self.about.position(target))
 
     def to_frame(self) -> "pd.DataFrame":
         """A pandas DataFrame with one row per target."""

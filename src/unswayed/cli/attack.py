@@ -28,6 +28,8 @@ EXAMPLES = """
 
   unswayed attack --dataset cora --model sage --nodes 3,17,42 --report attacked.html
 
+  unswayed attack --store runs/proofs
+
   unswayed attack --dataset mutag --model gin --kind gradient --attempts 20 --no-beyond
 """
 PANEL = "The attack"
@@ -51,6 +53,7 @@ def attack(
     threat: opt.Threat = None,
     model: opt.Model = None,
     weights: opt.Weights = None,
+    threshold: opt.Threshold = None,
     recipe: opt.RecipeOption = kinds.Recipe.CLEAN,
     protocol: opt.ProtocolOption = kinds.Protocol.TRANSDUCTIVE,
     kind: Annotated[
@@ -81,6 +84,7 @@ def attack(
     bounds: opt.Bounds = kinds.BoundsKind.STRICT,
     seed: opt.Seed = 0,
     store: opt.Store = None,
+    positive: opt.Positive = None,
     report: opt.Report = None,
     as_json: opt.Json = False,
 ) -> None:
@@ -139,6 +143,7 @@ def attack_words(words: dict[str, Any], store: Path | None, **settings: Any) -> 
     from unswayed.attack import attack as attack_all
     from unswayed.certificates import certify
     from unswayed.certificates.presenting import plural
+    from unswayed.cli.flags import asked
     from unswayed.cli.models import make_model
     from unswayed.cli.plan import make_record, make_threat, run_plan
 
@@ -150,7 +155,7 @@ def attack_words(words: dict[str, Any], store: Path | None, **settings: Any) -> 
     votes = run_plan(plan, target, net, record)
     certs = certify(votes, alpha=plan.alpha, bounds=plan.bounds, family=plan.family)
     note(f"Attacking {plural(int((~certs.abstained).sum()), 'certified target')} …")
-    return attack_all(net, target, certs, progress=_progress(len(target)), **settings), record
+    return attack_all(asked(plan, net), target, certs, progress=_progress(len(target)), **settings), record
 
 
 def _command(words: dict[str, Any], plan: "Plan", settings: dict[str, Any]) -> str:
@@ -192,6 +197,8 @@ def facts(found: "Attacks", record: "Record") -> dict[str, Any]:
 def _tell(found: "Attacks", record: "Record", unit: str) -> None:
     import numpy as np
 
+    from unswayed.certificates.presenting import plural
+
     place = console()
     tried = ", ".join(f"{int(found.attempts[:, i].sum()):,} {kind}" for i, kind in enumerate(found.kinds))
     verdict = (
@@ -209,7 +216,7 @@ def _tell(found: "Attacks", record: "Record", unit: str) -> None:
     for place_of in np.flatnonzero(hit):
         safe, broken = int(found.certs.size[place_of]), int(found.attacked[place_of])
         place.print(
-            f"  {unit} {record.names[place_of]}: safe up to {safe} changes, broken by {broken} ({found.by[place_of]}).",
+            f"  {unit} {record.names[place_of]}: safe up to {plural(safe, 'change')}, broken by {broken} ({found.by[place_of]}).",
             markup=False,
         )
 

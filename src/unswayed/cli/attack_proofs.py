@@ -1,6 +1,7 @@
 """`unswayed attack` on proofs: nothing is searched, because a proof brings its own attacks."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unswayed.certificates import Certified
+from unswayed.certificates.presenting import plural
 from unswayed.cli.proving import HASHED, LABELS, TRAINED, prove_words
 from unswayed.cli.record import CERTIFICATES, Record, open_run
 
@@ -21,7 +23,7 @@ class Met:
     certs: Certified
     record: Record
 
-    @property
+    @cached_property
     def attacked(self) -> npt.NDArray[np.int64]:
         """int64[targets]."""
         known = [self.certs.known_attack(place) for place in range(len(self.certs))]
@@ -52,7 +54,7 @@ class Met:
         ]
         names = self.record.names
         return told + [
-            f"  {unit} {names[place]}: safe up to {int(size[place])} changes, broken by {int(self.attacked[place])} (witness)."
+            f"  {unit} {names[place]}: safe up to {plural(int(size[place]), 'change')}, broken by {int(self.attacked[place])} (witness)."
             for place in np.flatnonzero(hit)
         ]
 

@@ -132,7 +132,7 @@ def certify_words(
 
 def make_plan(words: dict[str, Any], store: Path | None, purpose: str = "certify") -> "Plan":
     """Check every word and read the data; nothing slow has happened yet when this refuses."""
-    from unswayed.cli.flags import read_flag, read_positive
+    from unswayed.cli.flags import read_flag, read_positive, stays
     from unswayed.cli.inputs import read_dataset, read_device, read_noise, read_targets
     from unswayed.cli.plan import Plan
     from unswayed.cli.threat import check_directed, read_edge_attr
@@ -145,7 +145,10 @@ def make_plan(words: dict[str, Any], store: Path | None, purpose: str = "certify
         directed=words["directed"],
     )  # fmt: skip
     model, recipe = words["model"] or ("gcn-mean" if data.task == "node" else "gin"), str(words["recipe"])
-    chosen = read_targets(data, parts, words["nodes"])
+    chosen, positive = (
+        read_targets(data, parts, words["nodes"]),
+        read_positive(words["positive"], data),
+    )
     return Plan(
         dataset=data,
         split=parts,
@@ -176,7 +179,7 @@ def make_plan(words: dict[str, Any], store: Path | None, purpose: str = "certify
         budget=words["budget"],
         top=words["top"],
         threshold=words["threshold"],
-        positive=(positive := read_positive(words["positive"], data, chosen)),
+        positive=None if purpose == "select" else stays(positive, data, chosen),
         flag=read_flag(words["threshold"], positive, data),
     )
 

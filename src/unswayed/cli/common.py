@@ -43,6 +43,19 @@ def as_words(usual: Callable[..., None]) -> Callable[..., None]:
     return show
 
 
+def present(path: Path | None) -> Path | None:
+    """The path of a file that will be read, if there is one: said before anything slow is loaded."""
+    if path is not None and not path.exists():
+        raise InputError(f"There is no file {path}.")
+    return path
+
+
+def starting() -> None:
+    """Say, in a terminal, what takes the first seconds."""
+    if sys.stderr.isatty() and "torch" not in sys.modules:
+        note("Loading torch and torch_geometric …")
+
+
 def beside(path: Path | None) -> Path | None:
     """The path of a file to be written later, if its folder is there already: nothing slow runs for a page that cannot be kept."""
     if path is not None and not path.absolute().parent.is_dir():

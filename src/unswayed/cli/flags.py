@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from unswayed.cli.common import note
 from unswayed.cli.inputs import Targets
 from unswayed.datasets import Dataset
 from unswayed.errors import InputError
@@ -11,8 +12,8 @@ if TYPE_CHECKING:
     from unswayed.cli.plan import Plan
 
 
-def read_positive(word: str | None, dataset: Dataset, targets: Targets) -> int | None:
-    """The number of the label that should stay flagged, given by name or number, if it is one and some target has it."""
+def read_positive(word: str | None, dataset: Dataset) -> int | None:
+    """The number of the label that should stay flagged, given by name or number."""
     if word is None:
         return None
     names = dataset.class_names or tuple(map(str, range(dataset.num_classes)))
@@ -20,11 +21,16 @@ def read_positive(word: str | None, dataset: Dataset, targets: Targets) -> int |
         raise InputError(
             f"There is no label {word!r} in this dataset; its labels are {', '.join(names[:10])}."
         )
-    if not bool((targets.truth == names.index(word)).any()):
-        raise InputError(
-            f"None of the targets is truly {word}, so nothing can be said of how many stay flagged."
-        )
     return names.index(word)
+
+
+def stays(positive: int | None, dataset: Dataset, targets: Targets) -> int | None:
+    """The label of which it is said how many stay flagged: the positive one, if some target truly has it."""
+    if positive is None or bool((targets.truth == positive).any()):
+        return positive
+    names = dataset.class_names or tuple(map(str, range(dataset.num_classes)))
+    note(f"None of the targets is truly {names[positive]}, so nothing can be said of how many stay flagged.")
+    return None
 
 
 def read_flag(threshold: float | None, positive: int | None, dataset: Dataset) -> int:

@@ -46,6 +46,7 @@ def frontier(
     threat: opt.Threat = None,
     model: opt.Model = None,
     weights: opt.Weights = None,
+    threshold: opt.Threshold = None,
     recipe: opt.RecipeOption = kinds.Recipe.CLEAN,
     protocol: opt.ProtocolOption = kinds.Protocol.TRANSDUCTIVE,
     betas: Annotated[
@@ -86,6 +87,7 @@ def frontier(
     device: opt.Device = "cpu",
     engine: opt.Engine = kinds.EngineKind.AUTO,
     floor: opt.Floor = True,
+    positive: opt.Positive = None,
     as_json: opt.Json = False,
 ) -> None:
     """Sweep the noise on validation targets, show accuracy against robustness, recommend a setting for a wanted K.
@@ -152,9 +154,11 @@ def _sweep(
     from unswayed.cli.plan import run_plan
     from unswayed.report.frontier import Point
 
-    plan = make_plan({**words, **_noise_words(noises[0])}, None, purpose="select")
+    plan = make_plan(words, None, purpose="select")
     chosen = plan.targets
-    plan = replace(plan, targets=Targets(chosen.ids[:count], chosen.names[:count], chosen.truth[:count]))
+    plan = replace(
+        plan, noise=noises[0], targets=Targets(chosen.ids[:count], chosen.names[:count], chosen.truth[:count])
+    )
     threat = plan.entries()
     found = make_floor(plan) if with_floor else None
     ahead = _look_ahead(plan, None if found is None else found[0])
@@ -239,7 +243,8 @@ def _print(
         )
     place.print()
     place.print(table)
-    place.print(Text("* beaten by no other both without attack and at the wanted size", style="dim"))
+    if any(spot != best for spot in keep):
+        place.print(Text("* beaten by no other both without attack and at the wanted size", style="dim"))
     place.print()
     goal = f"K = {want}" if split is None else f"{split[0]} additions and {split[1]} deletions"
     if best is None or command is None:

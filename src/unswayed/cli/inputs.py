@@ -210,7 +210,10 @@ def load_factory(words: str, dataset: Dataset) -> Any:
         greedy = any(item.kind is item.VAR_KEYWORD for item in wanted.values())
         model = factory(**{key: value for key, value in offered.items() if greedy or key in wanted})
     except Exception as error:
-        raise InputError(f"{words} failed: {type(error).__name__}: {error}.") from error
+        raise InputError(
+            f"{words} failed: {type(error).__name__}: {error}; it is given num_features and num_classes, where it has parameters of "
+            "these names."
+        ) from error
     if not callable(model):
         raise InputError(f"{words} returned {type(model).__name__}, not a model that can be called.")
     return model.eval() if isinstance(model, nn.Module) else model

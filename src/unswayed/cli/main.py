@@ -16,12 +16,12 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from unswayed._version import __version__
-from unswayed.cli.common import DOING, as_words, interrupted
+from unswayed.cli.common import DOING, as_words, interrupted, starting
 from unswayed.errors import DoubtfulSetting, InputError, WorldError
 
 # command → what it does; the module is unswayed.cli.<command>
 COMMANDS = {
-    "demo": "The place to start: certify 100 nodes of Cora, write a report.",
+    "demo": "The place to start: contacts in a high school, proofs and noise side by side.",
     "certify": "Prove how many changed edges each prediction withstands.",
     "prove": "Prove it exactly, without noise, for a model made of ballots.",
     "frontier": "Sweep the noise and recommend a setting for a wanted size.",
@@ -32,6 +32,8 @@ COMMANDS = {
     "attack": "Search for attacks: an upper bound next to each certificate.",
     "bench": "Time the engines on this machine.",
 }
+
+SLOW = ("demo", "certify", "prove", "frontier", "reproduce", "attack", "bench")  # those that load torch
 
 EPILOG = "Each command explains itself, with examples: [bold]unswayed certify --help[/bold]"
 
@@ -50,6 +52,8 @@ class LazyGroup(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command itself, its module imported now."""
         name, stand_in, rest = super().resolve_command(ctx, args)
+        if name in SLOW and not {"-h", "--help"} & set(rest):
+            starting()
         return (
             (name, _import(name), rest)
             if stand_in is not None and name is not None

@@ -71,6 +71,7 @@ def _train(plan: Plan) -> Any:
     from unswayed.models.training import fit
     from unswayed.models.training.keeping import threads_in_words
 
+    _warn_of_large(plan.dataset)
     how = f"{plan.recipe}, {plan.protocol}; {threads_in_words(plan.device)}"
     note(f"Training {plan.model} on {plan.dataset.name} ({how}) …")
     with working("training") as progress:
@@ -85,6 +86,20 @@ def _train(plan: Plan) -> Any:
             device=plan.device,
             progress=progress,
             teacher=_teacher(plan) if plan.recipe == "distill" else None,
+        )
+
+
+def _warn_of_large(dataset: Dataset) -> None:
+    """Networks learn little from features of very different sizes; whose numbers they are decides how to scale them."""
+    from unswayed.models.floors import LARGE
+
+    if dataset.task == "graph" or not dataset.num_features:
+        return
+    size = dataset.graph.x.abs().max(dim=0).values
+    if (largest := float(size.max())) > 100 * LARGE:
+        warn(
+            f"Feature {int(size.argmax()) + 1} reaches {largest:,.0f}; a network learns best from features of like size, so scale yours "
+            "first, for example (x − mean) / std, or log(1 + x) for amounts."
         )
 
 
@@ -125,10 +140,11 @@ def _teacher(plan: Task) -> Any:
 @lru_cache(maxsize=1)
 def _soft_labels(dataset: Dataset, parts: Split, protocol: str, seed: int, device: str) -> Any:
     """What a distilled model and its floor both learn from: the slow part of either, so computed once."""
+    from unswayed.models.floors import alike
     from unswayed.models.training.teacher import soft_labels
     from unswayed.models.training.view import view
 
-    seen = view(dataset, parts, protocol).to(device)
+    seen = view(alike(dataset, parts), parts, protocol).to(device)
     return soft_labels(seen, dataset.num_classes, seed=seed, device=device)
 
 

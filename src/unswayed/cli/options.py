@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from unswayed.cli.common import beside
+from unswayed.cli.common import beside, present
 from unswayed.cli.kinds import BoundsKind, EngineKind, Protocol, Recipe, RivalsKind, RunnerKind, ThreatKind
 
 DATA, MODEL, NOISE, COMPUTE, OUTPUT = (
@@ -26,17 +26,23 @@ Dataset = Annotated[
     ),
 ]
 Edges = Annotated[
-    Path | None, typer.Option(help="Your edges: a CSV with columns source,target.", rich_help_panel=DATA)
+    Path | None,
+    typer.Option(
+        help="Your edges: a CSV with columns source,target.", rich_help_panel=DATA, callback=present
+    ),
 ]
 Features = Annotated[
     Path | None,
-    typer.Option(help="Your features: a CSV with a node column, then numbers.", rich_help_panel=DATA),
+    typer.Option(
+        help="Your features: a CSV with a node column, then numbers.", rich_help_panel=DATA, callback=present
+    ),
 ]
 Labels = Annotated[
     Path | None,
     typer.Option(
         help="Your labels: a CSV with columns node,label[,split]; split is train, val or test.",
         rich_help_panel=DATA,
+        callback=present,
     ),
 ]
 Nodes = Annotated[
@@ -44,7 +50,7 @@ Nodes = Annotated[
     typer.Option(
         "--nodes",
         "--targets",
-        help="Which nodes (or graphs) to certify: test, val, all, or numbers such as 3,17,42.",
+        help="Which nodes (or graphs) to certify: test, val, all, or names or numbers such as 3,17,42.",
         rich_help_panel=DATA,
     ),
 ]
@@ -86,6 +92,7 @@ Weights = Annotated[
     typer.Option(
         help="Weights for the model, as a safetensors file; without it a built-in model is trained.",
         rich_help_panel=MODEL,
+        callback=present,
     ),
 ]
 RecipeOption = Annotated[

@@ -12,7 +12,7 @@ from torch import Tensor
 from unswayed.certificates import Certified
 from unswayed.certificates.presenting import plural
 from unswayed.cli.common import command_line, note, working
-from unswayed.cli.flags import read_positive
+from unswayed.cli.flags import read_positive, stays
 from unswayed.cli.inputs import (
     Targets,
     load_factory,
@@ -112,7 +112,7 @@ class ProvePlan:
 def prove_words(words: dict[str, Any]) -> tuple[Certified, Record]:
     """Prove what these command-line words ask for; what the store holds already is not proven again."""
     plan = make_plan(words)
-    positive = read_positive(words["positive"], plan.dataset, plan.targets)
+    positive = stays(read_positive(words["positive"], plan.dataset), plan.dataset, plan.targets)
     store: Path | None = words["store"]
     if store is not None and (kept := _kept(store, plan)) is not None:
         note(f"The proofs are in {store} already.")

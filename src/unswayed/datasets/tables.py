@@ -82,9 +82,13 @@ def _check_size(path: Path) -> None:
 
 def _column(table: "pd.DataFrame", name: str, path: Path) -> list[str]:
     if name not in table.columns:
-        raise InputError(
-            f"{path} has no column {name!r}; its columns are {', '.join(map(str, table.columns[:10]))}."
-        )
+        seen = ", ".join(map(str, table.columns[:10]))
+        mark = next((m for m in (";", "\t", "|") if len(table.columns) == 1 and m in seen), None)
+        if mark is not None:
+            raise InputError(
+                f"{path} has {'a tab' if mark == chr(9) else repr(mark)} between its columns; save it with commas."
+            )
+        raise InputError(f"{path} has no column {name!r}; its columns are {seen}.")
     return [value.strip() for value in table[name]]
 
 

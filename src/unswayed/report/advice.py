@@ -1,7 +1,7 @@
 """What next: one sentence, from what holds the result back most."""
 
 from unswayed.report.summary import Summary
-from unswayed.report.words import percent
+from unswayed.report.words import FEW, percent
 
 COST = 0.1  # of accuracy that smoothing takes, from which on it is worth a word
 SILENT = 0.1  # share of targets that abstain
@@ -13,6 +13,8 @@ def advice(summary: Summary) -> str:
     certs, total = summary.certs, len(summary.certs)
     silent = int(certs.abstained.sum()) / total
     proven = float(summary.share(0))
+    if summary.floor is not None and total < FEW:
+        return f"What next: more {summary.unit}s; {total} {'is' if total == 1 else 'are'} too few to compare models by."
     if summary.beats_floor_to == -1:
         return (
             f"What next: use the {summary.floor_name}, which no change of structure can move; or, where structure says more than features, "

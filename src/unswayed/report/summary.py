@@ -169,10 +169,11 @@ class Summary:
         needed = int(np.floor(self.floor * len(good) + ROUNDED)) + 1
         return int(good[needed - 1]) if needed <= len(good) else -1
 
-    def below_floor(self, size: int, change: str = "any") -> bool:
-        """Whether fewer are right and proven at this size than a model that ignores the structure has right."""
-        known = self.floor is not None and self.truth is not None
-        return known and float(self.share(size, change)) < float(self.floor or 0.0) - ROUNDED
+    def below_floor(self, size: int, change: str = "any", *, ties: bool = False) -> bool:
+        """Whether fewer (with `ties`, or as many) are right and proven at this size than a model that ignores the structure has right."""
+        if self.floor is None or self.truth is None:
+            return False
+        return float(self.share(size, change)) < self.floor + (ROUNDED if ties else -ROUNDED)
 
     def label_name(self, label: int) -> str:
         """A label as people read it; "abstains" for −1."""

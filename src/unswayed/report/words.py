@@ -48,7 +48,7 @@ def headline(summary: Summary) -> str:
     if proven:
         keep = f"keeps its {answer}" if proven == 1 else f"keep their {answer}"
         told = f"{proven:,} of {plural(total, summary.unit)} provably {keep}"
-        if summary.below_floor(size, change):
+        if summary.below_floor(size, change, ties=True):
             free = round((summary.floor or 0.0) * total)
             return f"{told} if an attacker {who}; a model that ignores the structure has {free:,} right, whatever anybody does."
         return f"{told}: no attacker who {who} {summary.certs.undone()}."
@@ -69,6 +69,8 @@ def sides(summary: Summary) -> str:
         return ""
     adds, deletes = (median(of[summary.right]) for of in (summary.adds, summary.deletes))
     who = "right answers" if summary.truth is not None else "answers"
+    if int(summary.right.sum()) == 1:
+        return f"The {who[:-1]} withstands {plural(adds, 'addition')} alone, and {plural(deletes, 'deletion')} alone."
     return f"Half of the {who} withstand {plural(adds, 'addition')} alone, half {plural(deletes, 'deletion')} alone."
 
 
@@ -85,8 +87,11 @@ def _others(summary: Summary) -> str:
         (int((~strong & ~certs.abstained).sum()), "proven against smaller attacks only"),
         (int(certs.abstained.sum()), "without an answer"),
     ]
-    told = ", ".join(f"{count:,} {words}" for count, words in parts if count)
-    return f"The other {rest:,}: {told}." if told else ""
+    told = [f"{count:,} {words}" for count, words in parts if count]
+    if len(told) != 1:
+        return f"The other {rest:,}: {', '.join(told)}." if told else ""
+    words = next(words for count, words in parts if count)
+    return f"The other one is {words}." if rest == 1 else f"The other {rest:,} are {words}."
 
 
 def _monotony(summary: Summary) -> str:
@@ -120,9 +125,10 @@ def _floor(summary: Summary) -> str:
     named = "" if summary.floor_name == "structure-free model" else f" ({summary.floor_name})"
     floor = f"A model that never looks at the structure{named} is right on {percent(summary.floor)}, whatever the attacker does"
     if len(summary.certs) < FEW:
-        floor += f" (of {plural(len(summary.certs), summary.unit)}, too few to compare models by)"
+        return f"{floor}; but {plural(len(summary.certs), summary.unit)} {'is' if len(summary.certs) == 1 else 'are'} too few to compare models by."
     if reach < 0:
-        return f"{floor}: more than is proven here at any size, so under this attack the structure costs more than it brings."
+        much = "more than" if summary.below_floor(0) else "as much as"
+        return f"{floor}: {much} is proven here at any size, so under this attack the structure costs more than it brings."
     upto = (
         "only against no change at all" if reach == 0 else f"for attacks of up to {plural(reach, 'change')}"
     )
@@ -142,10 +148,15 @@ def staying(summary: Summary) -> str:
         if right is None
         else f" Of all that is flagged then, at least {percent(float(right[0]))} is {name}."
     )
+    end = f"flagged whatever an attacker does who {attack(summary, size)}.{told}"
+    if truly == 1:
+        now, then = "is" if flagged else "is not", "stays" if stays else "does not provably stay"
+        return (
+            f"The one {summary.unit} that is truly {name} {now} flagged without an attack, and {then} {end}"
+        )
     return (
-        f"Of the {plural(truly, summary.unit)} that {'is' if truly == 1 else 'are'} truly {name}, {percent(flagged)} "
-        f"{'is' if truly == 1 else 'are'} flagged without an attack, and {percent(stays)} stay flagged whatever an attacker does who "
-        f"{attack(summary, size)}.{told}"
+        f"Of the {plural(truly, summary.unit)} that are truly {name}, {percent(flagged)} are flagged without an attack, and "
+        f"{percent(stays)} stay {end}"
     )
 
 

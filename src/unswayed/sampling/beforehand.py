@@ -1,7 +1,7 @@
 """What is refused before a classifier is asked, and what its classes are called."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,22 @@ from unswayed.sampling.threats.base import Threat
 
 
 def check_instance(model: Any) -> None:
-    """Refuse a class where a model is meant."""
+    """Refuse a class, a name, weights or a threat where a model is meant."""
     if isinstance(model, type):
         raise InputError(
             f"The model is the class {model.__name__}, not a model of it; make one: {model.__name__}(…)."
+        )
+    if isinstance(model, Threat):
+        raise InputError(
+            f"The model comes first and the threat second, not the other way round: {model} is a threat."
+        )
+    if isinstance(model, str):
+        raise InputError(
+            f"The model is a name, {model!r}, not a model; make one, or load yours, and hand it over."
+        )
+    if isinstance(model, Mapping):
+        raise InputError(
+            "The model is a dict, such as weights alone; load them into a model: model.load_state_dict(…)."
         )
 
 
@@ -33,6 +45,11 @@ def check_device(device: str) -> None:
 
 def check_columns(model: Any, threat: Threat) -> None:
     """Refuse a table whose columns are not those that the classifier was fitted on, in the same order."""
+    wanted = getattr(model, "n_features_in_", None)
+    if threat.style == "bits" and isinstance(wanted, int) and (threat.entries != wanted).any():
+        raise InputError(
+            f"The rows have {int(threat.entries[0])} columns, but the classifier was fitted on {wanted}."
+        )
     fitted, given = getattr(model, "feature_names_in_", None), getattr(threat, "columns", ())
     if fitted is None or isinstance(model, nn.Module):
         return
@@ -55,6 +72,16 @@ def check_columns(model: Any, threat: Threat) -> None:
             DoubtfulSetting,
             stacklevel=2,
         )
+
+
+def as_fitted(model: Any, rows: Any) -> Any:
+    """The rows as the classifier was fitted on them: under the names of its columns, where it knows some."""
+    names = getattr(model, "feature_names_in_", None)
+    if names is None or len(names) != rows.shape[1]:
+        return rows
+    import pandas as pd  # costs half a second, and only such classifiers need it
+
+    return pd.DataFrame(rows, columns=names)
 
 
 def named_classes(model: Any, classes: Any) -> tuple[Any, list[Any]]:

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from unswayed.errors import InputError, UnsoundModel
 from unswayed.sampling.absent import Absent, refusal
-from unswayed.sampling.beforehand import check_device, check_instance
+from unswayed.sampling.beforehand import as_fitted, check_device, check_instance
 from unswayed.sampling.inputs import Graph
 from unswayed.sampling.modes import evaluating
 from unswayed.sampling.signatures import EDGE_NAMES, parameter_names, style_of
@@ -163,16 +163,7 @@ class Classifier:
             given = rows.to(self.dtype or _dtype_of(self.model))
             return self.shaped(self.threads.run(len(rows), lambda: self.model(given)), len(rows))
         ask = getattr(self.model, "predict", None) or self.model
-        return self.shaped(ask(self._table(rows.cpu().numpy())), len(rows))
-
-    def _table(self, rows: Any) -> Any:
-        """The rows as the classifier was fitted on them: under the names of its columns, where it knows some."""
-        names = getattr(self.model, "feature_names_in_", None)
-        if names is None or len(names) != rows.shape[1]:
-            return rows
-        import pandas as pd  # costs half a second, and only such classifiers need it
-
-        return pd.DataFrame(rows, columns=names)
+        return self.shaped(ask(as_fitted(self.model, rows.cpu().numpy())), len(rows))
 
     def shaped(self, out: Any, rows: int) -> Tensor:
         """The answer as floating [rows, classes] or whole-number [rows], or a refusal that says what came instead."""

@@ -27,6 +27,7 @@ def numbered(nodes: Any, names: tuple[Any, ...]) -> Any:
     listed = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
     by_name = bool(names) and not all(isinstance(name, str) for name in names)
     if not any(isinstance(item, str) for item in listed) and (not by_name or _is_mask(listed)):
+        _refuse_doubt(listed, names)
         return nodes
     if not names:
         raise InputError(
@@ -39,6 +40,18 @@ def numbered(nodes: Any, names: tuple[Any, ...]) -> Any:
         few = ", ".join(repr(name) for name in names[:LISTED])
         raise InputError(f"There is no node {strange[0]!r} in this graph; its first nodes are {few}.")
     return [place[item] for item in listed]
+
+
+def _refuse_doubt(numbers: list[Any], names: tuple[Any, ...]) -> None:
+    """Refuse a number that is also another node's name: nobody can tell which of the two is meant."""
+    if not names or _is_mask(numbers):
+        return
+    place = {name: i for i, name in enumerate(names)}
+    doubtful = (i for i in numbers if isinstance(i, int) and place.get(str(i), i) != i)
+    if (number := next(doubtful, None)) is not None:
+        raise InputError(
+            f"{number} may mean the node at position {number} or the one called '{number}'; give names, as text."
+        )
 
 
 def _is_mask(items: list[Any]) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from unswayed.errors import UnsoundModel
+from unswayed.errors import InputError, UnsoundModel
 from unswayed.sampling.classifier import Classifier
 from unswayed.sampling.digest import settings_of
 from unswayed.sampling.inputs import Graph
@@ -58,7 +58,7 @@ def check_edge_data(classifier: Classifier, graph: Graph) -> None:
     elif graph.edge_data and (taken := _takes_more(classifier)) is not None:
         raise UnsoundModel(
             f"The data carries {graph.edge_data[0]} and the classifier's forward takes {taken}, but an edge that noise adds "
-            "has no attributes; remove it from the data or from forward."
+            "has no attributes; say how to make them, with edge_attr= a function of the two end nodes, or remove it from the data or from forward."
         )
 
 
@@ -91,7 +91,7 @@ def check_repeatable(classifier: Classifier, ask: Callable[[Classifier, int], Te
     """The answer to noisy input 0, refused if it changes when asked again or with what was asked in between, and if random
     numbers are drawn for it."""
     fresh, before = _copy_of(classifier), _settings(classifier)
-    first = ask(classifier, 0)
+    first = _first(classifier, ask)
     if differs(first, ask(classifier, 0)):
         raise UnsoundModel(
             "The classifier answered differently to two identical calls; something random is still on "
@@ -110,6 +110,21 @@ def check_repeatable(classifier: Classifier, ask: Callable[[Classifier, int], Te
             "was asked before; remove that (a tensor kept to be looked at is allowed)."
         )
     return first
+
+
+def _first(classifier: Classifier, ask: Callable[[Classifier, int], Tensor]) -> Tensor:
+    """The first answer; where the classifier fails, in words that name what it was given."""
+    try:
+        return ask(classifier, 0)
+    except (RuntimeError, TypeError, IndexError) as error:
+        if isinstance(error, torch.OutOfMemoryError) or "memory" in str(error).lower():
+            raise
+        graph = getattr(classifier.threat, "graph", None)
+        x = getattr(graph, "x", None)
+        given = "" if x is None else f" ({x.shape[1]} features a node, {str(x.dtype).removeprefix('torch.')})"
+        raise InputError(
+            f"The classifier failed when it was first asked{given}: {' '.join(str(error).split())}. Try it by hand, on the data as they are."
+        ) from error
 
 
 def _undrawn(ask: Callable[[], Tensor]) -> Tensor:

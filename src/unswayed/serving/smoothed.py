@@ -11,12 +11,14 @@ from unswayed.certificates.predicted import Labels
 from unswayed.certificates.protocol import Certified
 from unswayed.errors import InputError
 from unswayed.polling import AUDIT
+from unswayed.sampling.flagged import flagged
 from unswayed.sampling.threats import Row, Threat
 from unswayed.serving import files
 from unswayed.serving.exact import Exact
 from unswayed.serving.sampled import Sampled
 from unswayed.serving.settings import Settings
 from unswayed.serving.still import Still
+from unswayed.spelling import spelled
 from unswayed.theory.noise import Noise
 
 
@@ -29,16 +31,18 @@ class Smoothed:
 
     `nodes` in all calls are nodes of the graph (their own rows may be attacked), or nodes that arrive, `Row.new(data, x,
     neighbours)`, or any threat. `samples` are drawn for every request. `classes` is how many labels there are, or their names, where the model does
-    not say. `audit` answers are asked again one graph at a time
+    not say. `threshold` is for models that answer one number, which are then served (and loaded) as `flagged(model, threshold)`. `audit` answers are asked again one graph at a time
     before the first request; 0 leaves that out.
     """
 
+    @spelled()
     def __init__(
         self,
         model: Any,
         noise: Noise | None,
         data: Any,
         *,
+        threshold: float | None = None,
         samples: int = 1_000,
         alpha: float = 0.001,
         bounds: str = "strict",
@@ -53,7 +57,7 @@ class Smoothed:
         settings = Settings(
             noise, samples, alpha, bounds, rivals, classes, device, engine, batch_size, progress
         )
-        self._open(model, settings, Still.of(data))
+        self._open(model if threshold is None else flagged(model, threshold), settings, Still.of(data))
         if audit:
             self.audit(answers=audit)
 

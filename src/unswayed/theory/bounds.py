@@ -63,17 +63,25 @@ def check_level(alpha: float, family_size: int = 1) -> None:
     """Refuse levels that no limit can be computed at."""
     number = isinstance(alpha, int | float | np.floating) and not isinstance(alpha, bool)
     if not number or not LEAST_ALPHA <= alpha < MOST_ALPHA:
-        meant = (
-            f"; for confidence {alpha:g} give alpha={1 - alpha:.6g}"
-            if number and MOST_ALPHA < alpha < 1
-            else ""
-        )
         raise InputError(
-            f"alpha must be above 0 (at least {LEAST_ALPHA:g}) and below {MOST_ALPHA:g}, not {alpha!r}: a certificate "
-            f"that is as likely wrong as right says nothing{meant}."
+            f"alpha must be a number above 0 (at least {LEAST_ALPHA:g}) and below {MOST_ALPHA:g}, not {alpha!r}"
+            f"{_meant(alpha) if number else ''}."
         )
     if isinstance(family_size, bool) or not isinstance(family_size, int | np.integer) or family_size < 1:
         raise InputError(f"family_size must be a whole number, 1 or more, not {family_size!r}.")
+
+
+def _meant(alpha: float) -> str:
+    """Why a level is refused, and which was probably meant, as the end of a sentence."""
+    if not alpha >= MOST_ALPHA:
+        return ""
+    confidence = next((c for c in (alpha, alpha / 100) if MOST_ALPHA < c < 1), None)
+    meant = (
+        ""
+        if confidence is None
+        else f"; for confidence {alpha:g}{'%' * (alpha > 1)} give alpha={1 - confidence:.6g}"
+    )
+    return f": a certificate that is as likely wrong as right says nothing{meant}"
 
 
 def divisor(classes: int, method: str, rivals: str = "all") -> float:

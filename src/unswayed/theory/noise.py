@@ -39,6 +39,14 @@ def threshold(probability: Real | float, name: str, *, zero: bool = False) -> in
     return nearest
 
 
+def _shortest(value: Any) -> str:
+    """A setting with the fewest digits that make the same noise again: mostly what was typed."""
+    if not isinstance(value, float):
+        return repr(value)
+    short = (f"{value:.{digits}g}" for digits in range(1, 17))
+    return next((text for text in short if round(Fraction(float(text)) * WORD) == value * WORD), repr(value))
+
+
 class Noise(ABC):
     """What every noise says of itself: its law, its words, and its description in JSON.
 
@@ -56,8 +64,14 @@ class Noise(ABC):
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
+        if "__repr__" not in cls.__dict__:
+            cls.__repr__ = Noise.__repr__  # type: ignore[method-assign]  # not the one dataclasses would write
         if "kind" in cls.__dict__:
             KINDS[cls.kind] = cls
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{name}={_shortest(value)}" for name, value in self.options().items())
+        return f"{type(self).__name__}({given})"
 
     @property
     @abstractmethod
@@ -113,8 +127,8 @@ KINDS: dict[str, type[Noise]] = {}  # kind → noise, for `noise_from_dict`
 class Flip(Noise):
     """Every entry keeps its value with probability `beta`, independently of all others.
 
-    >>> Flip(beta=0.75)
-    Flip(beta=0.75)
+    >>> Flip(beta=0.7)
+    Flip(beta=0.7)
     >>> Flip(beta=0.7).beta == 0.7      # the realised probability has 32 bits
     False
     >>> Flip(beta=Flip(beta=0.7).beta) == Flip(beta=0.7)

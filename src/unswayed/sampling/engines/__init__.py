@@ -9,6 +9,7 @@ import numpy.typing as npt
 from torch import Tensor
 
 from unswayed.errors import Unsupported
+from unswayed.sampling.engines.obstacles import Elsewhere
 from unswayed.sampling.question import Question
 from unswayed.sampling.threads import few, threads
 from unswayed.sampling.threats.base import Threat
@@ -97,8 +98,9 @@ def _chosen(question: Question) -> Engine:
                 warnings.warn(f"The {candidate.name} engine is not used: {obstacle}.", stacklevel=4)
         if engine is not None:
             return engine
-        obstacles.append(f"{candidate.name}: {obstacle}")
-    generic.why = "; ".join(obstacles) or "there is no fast engine for this threat"
+        if not isinstance(obstacle, Elsewhere):
+            obstacles.append(f"{candidate.name}: {obstacle}")
+    generic.why = "; ".join(obstacles) or "there is none for this threat and noise"
     if question.engine == "fast":
         raise Unsupported(
             f"No fast engine is exact for this classifier ({generic.why}); use engine='generic'."

@@ -12,6 +12,7 @@ from unswayed.sampling.engines import philox_triton
 from unswayed.sampling.engines.cores import cores, full_precision
 from unswayed.sampling.engines.counting import Counting
 from unswayed.sampling.engines.matrices import Matrices
+from unswayed.sampling.engines.obstacles import Elsewhere
 from unswayed.sampling.engines.plan import Steps
 from unswayed.sampling.engines.recognise import recognise
 from unswayed.sampling.engines.rewriting import diagonal, frozen
@@ -57,7 +58,7 @@ class DenseEngine(Counting):
         """None if the model is understood step by step, otherwise the obstacle in words."""
         graphs = question.threat.graphs_view()
         if graphs is None:
-            return "the threat is not AllPairs(graphs)"
+            return Elsewhere("the threat is not AllPairs(graphs)")
         if not isinstance(question.model, nn.Module):
             return "the classifier is not a torch module"
         if any(graph.x is None for graph in graphs):

@@ -20,6 +20,7 @@ from unswayed.sampling.engines import philox_triton
 from unswayed.sampling.engines.cores import cores, full_precision
 from unswayed.sampling.engines.counting import Counting
 from unswayed.sampling.engines.generic import part
+from unswayed.sampling.engines.obstacles import Elsewhere
 from unswayed.sampling.engines.plan import Steps
 from unswayed.sampling.engines.planned import Planned, StarLogits
 from unswayed.sampling.engines.recognise import recognise
@@ -64,7 +65,7 @@ class PlanEngine(Counting):
         threat = question.threat
         listed = threat.row_view() is not None or threat.parts
         if threat.nodes is None or not listed or not threat.undirected:
-            return "the threat is not Row, or Pairs with nodes"
+            return Elsewhere("the threat is not Row, or Pairs with nodes")
         if question.sparse:
             return "only the changes of the noise are drawn, and it knows whole rows"
         if not isinstance(question.model, nn.Module):

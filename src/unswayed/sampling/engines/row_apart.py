@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from unswayed.sampling.engines.counting import Counting
+from unswayed.sampling.engines.obstacles import Elsewhere
 from unswayed.sampling.engines.row_engine import RowEngine
 from unswayed.sampling.engines.row_few import FewEngine
 from unswayed.sampling.engines.row_kept import KeptEngine
@@ -25,7 +26,7 @@ class RowsApartEngine(Counting):
     def supports(cls, question: Question) -> str | None:
         """None if the row engine is exact for each target, otherwise the obstacle in words."""
         if question.threat.rows_apart() is None:
-            return "no target arrives alone"
+            return Elsewhere("no target arrives alone")
         obstacles = [kind.supports(_alone(question, 0)) for kind in KINDS]
         return None if None in obstacles else obstacles[-1]
 

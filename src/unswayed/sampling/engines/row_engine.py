@@ -15,6 +15,7 @@ from unswayed.sampling.engines.attention import Attention
 from unswayed.sampling.engines.cores import Cores, cores, full_precision
 from unswayed.sampling.engines.counting import Counting
 from unswayed.sampling.engines.layers import Layer, Sent
+from unswayed.sampling.engines.obstacles import Elsewhere
 from unswayed.sampling.engines.room import room, within_memory
 from unswayed.sampling.engines.row import Prepared, Replaced, own_states, row_plan
 from unswayed.sampling.engines.row_attention import Attended
@@ -27,9 +28,8 @@ from unswayed.sampling.question import Question
 from unswayed.theory.noise import Noise
 
 FirstSum = CommonSum | SortedSum | TargetSum
-
-# Numbers held at a time: noise of a span of samples (bits), payloads of a chunk of targets, the states of attached nodes
-# from which they are made, and the noise of a chunk of samples as floats. KEPT: payloads that stay for the next block.
+# Numbers held at a time: noise of a span of samples (bits), payloads of a chunk of targets, the states of attached nodes they
+# are made from, and the noise of a chunk of samples as floats. KEPT: payloads that stay for the next block.
 SPAN = {"cpu": 2**26, "cuda": 2**33}
 PAYLOAD = {"cpu": 2**24, "cuda": 2**31}
 NEAR = {"cpu": 2**20, "cuda": 2**29}
@@ -48,7 +48,7 @@ class RowEngine(Counting):
     def supports(cls, question: Question) -> str | None:
         """None if the model is understood step by step, otherwise the obstacle in words."""
         if (view := question.threat.row_view()) is None:
-            return "the threat is not Row"
+            return Elsewhere("the threat is not Row")
         if not isinstance(question.model, nn.Module):
             return "the classifier is not a torch module"
         if view.graph.x is None:

@@ -15,6 +15,7 @@ from unswayed.sampling.drawing import FewStream
 from unswayed.sampling.engines.attention import Attention
 from unswayed.sampling.engines.cores import full_precision
 from unswayed.sampling.engines.layers import Layer, Sent
+from unswayed.sampling.engines.obstacles import Elsewhere
 from unswayed.sampling.engines.room import room, within_memory
 from unswayed.sampling.engines.row import Prepared, own_states, row_plan
 from unswayed.sampling.engines.row_coupled import coupling
@@ -37,7 +38,7 @@ class FewEngine(RowEngine):
     def supports(cls, question: Question) -> str | None:
         """None if the model is understood step by step, otherwise the obstacle in words."""
         if not question.few:
-            return "the noise is not drawn by what changes"
+            return Elsewhere("the noise is not drawn by what changes")
         if (obstacle := super().supports(question)) is not None:
             return obstacle
         try:

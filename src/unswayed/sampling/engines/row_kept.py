@@ -14,6 +14,7 @@ from unswayed.errors import Unsupported
 from unswayed.sampling.engines.attention import Attention
 from unswayed.sampling.engines.cores import full_precision
 from unswayed.sampling.engines.layers import Layer, Sent
+from unswayed.sampling.engines.obstacles import Elsewhere
 from unswayed.sampling.engines.room import room, within_memory
 from unswayed.sampling.engines.row import Prepared, own_states, row_plan
 from unswayed.sampling.engines.row_coupled import coupling
@@ -35,7 +36,7 @@ class KeptEngine(RowEngine):
     def supports(cls, question: Question) -> str | None:
         """None if the model is understood step by step, otherwise the obstacle in words."""
         if question.noise.drawing != "seats":
-            return "the noise keeps no fixed number of links"
+            return Elsewhere("the noise keeps no fixed number of links")
         if (obstacle := super().supports(question)) is not None:
             return obstacle
         try:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from unswayed.sampling.engines.altered import alteration
 from unswayed.sampling.engines.generic import GenericEngine
+from unswayed.sampling.engines.obstacles import Elsewhere
 from unswayed.sampling.question import Question
 
 LINEAR_SUMS = ("mean", "add", "sum")
@@ -28,7 +29,7 @@ class WholeGraphEngine(GenericEngine):
     def supports(cls, question: Question) -> str | None:
         """None if a layer of the module can be turned round, otherwise the obstacle in words."""
         if question.threat.whole_view() is None:
-            return "the threat is not AllPairs(data, nodes)"
+            return Elsewhere("the threat is not AllPairs(data, nodes)")
         if not question.shared:
             return "each target has noise of its own"
         if not isinstance(question.model, nn.Module):

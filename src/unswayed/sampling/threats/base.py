@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from unswayed.certificates.about import Words
+from unswayed.certificates.presenting import plural
 from unswayed.errors import InputError, Unsupported
 from unswayed.sampling.inputs import Graph, update_hash
 from unswayed.sampling.layout import Layout
@@ -64,7 +65,7 @@ class Threat:
 
     def __repr__(self) -> str:
         low, high = int(self.entries.min()), int(self.entries.max())
-        return f"{type(self).__name__}({len(self)} targets, {low if low == high else f'{low} to {high}'} entries each)"
+        return f"{type(self).__name__}({plural(len(self), 'target')}, {low if low == high else f'{low} to {high}'} entries each)"
 
     def clean(self, target: int) -> Tensor:
         """bool[entries]: the structure vector of the target at this position, before any noise."""

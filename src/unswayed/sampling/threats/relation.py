@@ -80,10 +80,15 @@ class Relation(Directed):
         return replace(found, constant=found.constant[:, ~own])
 
     def asks(self, model: Any) -> Any:
-        """The model, refused if it was made to be asked about another relation, or about another graph."""
+        """The model, refused if it was made to be asked about another relation or graph, or about none."""
         parts = model.modules() if isinstance(model, nn.Module) else ()
+        told = [part for part in parts if isinstance(part, AskedByRelation)]
+        if isinstance(model, nn.Module) and not told:
+            raise InputError(
+                "A module knows nothing of relations by itself; ask it through the threat: poll(threat.asking(module), threat, noise)."
+            )
         about = self.hetero, self.relation, self.reverse, self.own_kind
-        if any(isinstance(part, AskedByRelation) and not part.knows(*about) for part in parts):
+        if not all(part.knows(*about) for part in told):
             raise InputError(
                 "This module asks about another relation, or another graph, than the threat's; make it with the asking of the threat "
                 "that is polled: poll(threat.asking(module), threat, noise)."
@@ -99,6 +104,9 @@ def _known(data: Any, relation: EdgeType, what: str) -> EdgeType:
     if not isinstance(data, HeteroData):
         raise InputError(f"Relation takes a HeteroData, not {type(data).__name__}; other graphs have Row.")
     told = tuple(relation) if isinstance(relation, (tuple, list)) else relation
+    called = [kind for kind in data.edge_types if kind[1] == told]
+    if len(called) == 1:
+        return called[0]  # type: ignore[no-any-return]
     if told not in data.edge_types:
         known = ", ".join(map(str, data.edge_types))
         raise InputError(f"The {what} {told!r} is none of this graph's relations; choose from {known}.")
