@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 
 from unswayed.errors import InputError
 from unswayed.sampling.beforehand import check_instance
@@ -33,7 +33,8 @@ class Flagged(nn.Module):
 
     def two(self, out: Any) -> Any:
         """[..., 2] from one number a row, [..., 1] or [...]."""
-        if isinstance(out, Tensor) and (out.ndim == 0 or out.shape[-1] != 1):  # tracers see [..., 1] alone
+        traced = issubclass(type(out), fx.Proxy)  # as [..., 1] alone
+        if not traced and isinstance(out, Tensor) and (out.ndim == 0 or out.shape[-1] != 1):
             out = out.unsqueeze(-1)
         return self.columns(out)
 

@@ -273,4 +273,6 @@ def recognise(model: nn.Module) -> Steps:
     if wrapped is None:
         raise Unsupported(f"A bare {type(model).__name__} is not recognised; wrap it in a module.")
     fixed = fixed_arguments(model.forward)
-    return _Reader(model, trace(model, fixed), fixed).read()
+    free = [name for name in inspect.signature(model.forward).parameters if name not in (*fixed, "batch")]
+    data = free[0] if len(free) == 1 and free != ["x"] else ""
+    return _Reader(model, trace(model, fixed, data), fixed).read()

@@ -1,6 +1,9 @@
 """torch.fx traces of modules with message-passing layers, norms and readouts as leaves.
 
-Two names of torch.fx that a release could change are used: `Tracer._autowrap_search` and `create_proxy`. A test pins both.
+A trace is one way through forward, so it must be the only one. Whatever stands for a tensor calls itself a tensor, lest a module that
+looks takes a way which it never takes when it is asked; and whoever wants to decide by its value is not traced at all, even if the
+module catches the refusal. Two names of torch.fx that a release could change are used: `Tracer._autowrap_search` and `create_proxy`. A
+test pins both.
 """
 
 import inspect
@@ -13,6 +16,7 @@ from typing import Any
 
 import torch_geometric.nn as gnn
 from torch import Tensor, fx, nn
+from torch_geometric.data import Data
 
 from unswayed.errors import Unsupported
 from unswayed.sampling.engines import rowwise
@@ -22,16 +26,69 @@ POOLS: dict[Any, str] = {
     gnn.global_mean_pool: "mean",
     gnn.global_max_pool: "max",
 }
+DECIDES = "it decides by the values of tensors which way it takes"
 TRACING = threading.RLock()  # what torch.fx takes over must be given back in order
+
+
+class _Stands:
+    """What a module sees of a tensor that stands for any; `tracer` notes what cannot be told of it."""
+
+    tracer: Any
+    _is_param = _is_buffer = False  # torch asks this of whatever calls itself a tensor
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        return Tensor
+
+    def __getattr__(self, name: str) -> Any:
+        return _Attribute(self, name)  # type: ignore[arg-type]
+
+    def _untold(self, *about: Any) -> Any:
+        return self.tracer.stumble()
+
+    __len__ = __int__ = __float__ = __index__ = __contains__ = _untold
+
+
+class _Value(_Stands, fx.Proxy):
+    """A tensor."""
+
+
+class _Attribute(_Stands, fx.proxy.Attribute):
+    """A field of the data, or what a tensor has."""
+
+
+class _Data(_Value):
+    """The data of `forward(data)`."""
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        return Data
 
 
 class _Tracer(fx.Tracer):
     """Stops at message passing, at readouts and at every module whose meaning `rowwise` knows."""
 
-    def __init__(self) -> None:
+    def __init__(self, data: str = "") -> None:
+        """`data` is the name of the one argument of `forward(data)`."""
         super().__init__(autowrap_functions=tuple(POOLS))
         self._autowrap_search += [gnn, gnn.pool]
         self.thread = threading.get_ident()
+        self.data, self.stumbled = data, False
+
+    def proxy(self, node: fx.Node) -> fx.Proxy:
+        """What stands for a value."""
+        return (_Data if node.op == "placeholder" and node.target == self.data else _Value)(node, self)
+
+    def create_arg(self, a: Any) -> Any:
+        """The node of what stands for a value; torch.fx would take it for the tensor that it calls itself."""
+        return a.node if issubclass(type(a), fx.Proxy) else super().create_arg(a)
+
+    def stumble(self, *about: Any) -> Any:
+        """The way that forward takes would depend on a value."""
+        self.stumbled = True
+        raise fx.proxy.TraceError(DECIDES)
+
+    to_bool = iter = keys = stumble  # type: ignore[assignment]
 
     def call_module(
         self, m: nn.Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -71,11 +128,15 @@ def fixed_arguments(forward: Callable[..., Any]) -> dict[str, Any]:
     return {p.name: p.default for p in parameters if p.name not in graph}
 
 
-def trace(module: nn.Module, fixed: dict[str, Any]) -> fx.Graph:
-    """The module's forward as an fx graph; what fx cannot follow raises Unsupported."""
+def trace(module: nn.Module, fixed: dict[str, Any], data: str = "") -> fx.Graph:
+    """The module's forward as an fx graph; what fx cannot follow raises Unsupported. `data` names the argument of `forward(data)`."""
+    tracer = _Tracer(data)
     try:
         with TRACING, _readouts_recorded(module):
-            return _Tracer().trace(module, concrete_args=fixed)
+            found = tracer.trace(module, concrete_args=fixed)
+        if tracer.stumbled:
+            raise Unsupported(f"torch.fx cannot trace {type(module).__name__}: {DECIDES}")
+        return found
     except Unsupported:
         raise
     except Exception as error:  # fx raises whatever the module's own code raises when it meets a proxy
