@@ -84,7 +84,16 @@ def test_asymmetric_sizes_use_only_feasible_splits():
     free = us.certify(us.Votes.from_counts(counts, noise, entries=50))
     full = us.certify(us.Votes.from_counts(counts, noise, entries=50, ones=50))  # nothing left to add
     empty = us.certify(us.Votes.from_counts(counts, noise, entries=50, ones=0))  # nothing to delete
-    assert free.size[0] == min(full.size[0], empty.size[0]) or free.size[0] < min(full.size[0], empty.size[0])
+
+    def holds(adds, deletes):
+        return us.theory.is_certified(free.p_top[0], free.p_rest[0], noise, adds=adds, deletes=deletes)
+
+    def largest(splits):
+        return next(k for k in range(50) if not all(holds(*split) for split in splits(k + 1)))
+
+    assert full.size[0] == largest(lambda k: [(0, k)])
+    assert empty.size[0] == largest(lambda k: [(k, 0)])
+    assert free.size[0] == largest(lambda k: [(adds, k - adds) for adds in range(k + 1)])
     assert full.size[0] != empty.size[0]
 
 

@@ -121,9 +121,10 @@ class TestEngine:
 
     def test_answers_are_what_the_votes_are_read_from(self, case, alone):
         kind, question = case
-        if question.threat.kind == "bits":
-            return
         engine, targets = kind(question), tuple(range(len(question.threat)))
+        if alone.ndim == 2:  # a function that answers labels has no logits
+            assert torch.equal(engine.labels(3, 40), alone[3:40])
+            return
         answers = engine.answers(3, 40, targets)
         assert answers.shape == (37, len(targets), engine.classes)
         assert not differs(alone[3:40], answers)
