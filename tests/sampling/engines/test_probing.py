@@ -177,7 +177,7 @@ def test_auto_falls_back_where_an_engine_fails_and_says_why() -> None:
     with pytest.warns(UserWarning, match="whole-graph engine is not used: it failed"):
         engine = choose(Question(Weighing(), us.AllPairs(graph(), [0, 1]), noise))
     assert engine.name == "generic"
-    assert "TypeError" in engine.why
+    assert "positional arguments" in engine.why
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
