@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from unswayed.experiments.bench import BETA, Case, question_of
-from unswayed.experiments.deep import DEEP
+from unswayed.experiments.deep_networks import DEEP
 from unswayed.experiments.runs import commit, device_name
 from unswayed.sampling.engines import choose
 from unswayed.theory.noise import AddDelete, Flip

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from unswayed.experiments.bench import CASES, Case, question_of
-from unswayed.experiments.deep import DEEP
+from unswayed.experiments.deep_networks import DEEP
 from unswayed.experiments.one_graph import one_at_a_time, votes_of_one
 from unswayed.experiments.runs import commit
 from unswayed.sampling.engines import choose

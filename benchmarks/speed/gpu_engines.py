@@ -93,7 +93,7 @@ def _use_kernel(kind: str) -> None:
 
 def _question(dataset: str, model: str, everyone: bool, device: str, generic: bool) -> Any:
     from unswayed import datasets, models
-    from unswayed.experiments.deep import DEEP
+    from unswayed.experiments.deep_networks import DEEP
     from unswayed.sampling.question import Question
     from unswayed.sampling.threats import AllPairs, Row
     from unswayed.theory.noise import Flip
@@ -176,7 +176,7 @@ def _peaks(device: str) -> dict[str, float]:
 
 def _roofline(question: Any, samples: int, seconds: float, name: str) -> dict[str, float]:
     """The arithmetic of the matrix products, and the least bytes (noise as floats, written and read once)."""
-    from unswayed.experiments.deep import DEEP
+    from unswayed.experiments.deep_networks import DEEP
 
     if question.threat.kind != "row" or name == "generic" or name in DEEP:
         return {}

@@ -81,7 +81,7 @@ def _print_statistics() -> None:
     from rich.table import Table
 
     from unswayed.datasets import PAPER, load
-    from unswayed.experiments.table import statistics
+    from unswayed.experiments.table1 import statistics
 
     rows = [statistics(load(name)) for name in PAPER]
     table = Table(title="Datasets")

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from unswayed import datasets
-from unswayed.experiments.deep import DEEP, trained
+from unswayed.experiments.deep_networks import DEEP, trained
 from unswayed.experiments.one_graph import one_at_a_time, timed, votes_of_one
 from unswayed.models.training import fit
 from unswayed.notes import SAME, Audit

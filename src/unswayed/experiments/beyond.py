@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from unswayed.experiments.kept import Result as Kept
-from unswayed.experiments.kept import Work, arguments, check_names, preparing, read_all, settings
+from unswayed.experiments.kept_results import Result as Kept
+from unswayed.experiments.kept_results import Work, arguments, check_names, preparing, read_all, settings
 from unswayed.theory.noise import AddDelete
 
 COMMAND = "unswayed reproduce beyond"

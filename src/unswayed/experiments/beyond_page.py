@@ -10,7 +10,7 @@ import numpy as np
 from unswayed.errors import InputError
 from unswayed.experiments.beyond import LEVELS, Result
 from unswayed.experiments.beyond_rows import AT, KINDS, chosen_rows, rows_of
-from unswayed.experiments.filling import fill
+from unswayed.experiments.marked_pages import fill
 from unswayed.experiments.rows import beside_earlier, write_rows
 from unswayed.experiments.spread import plus_minus
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from unswayed.datasets import Dataset, Split, load, split
 from unswayed.experiments.beyond import Case
-from unswayed.experiments.kept import Arrays, Facts
+from unswayed.experiments.kept_results import Arrays, Facts
 from unswayed.models import build
 from unswayed.models.floors import Floor, floors
 from unswayed.models.training.keeping import seeded

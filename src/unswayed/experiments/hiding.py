@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from unswayed.experiments.kept import (
+from unswayed.experiments.kept_results import (
     Arrays,
     Facts,
     Work,
@@ -21,7 +21,7 @@ from unswayed.experiments.kept import (
     settings,
     tried,
 )
-from unswayed.experiments.kept import Result as Kept
+from unswayed.experiments.kept_results import Result as Kept
 
 # Each kind of proof twice: of what known labels say, without any training, and of what one teacher taught
 LINKS = (  # against links that are added

@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 import unswayed as us
 from unswayed.datasets import Dataset, Split, load, split
 from unswayed.experiments.hiding import Case
-from unswayed.experiments.kept import Arrays, Facts
+from unswayed.experiments.kept_results import Arrays, Facts
 from unswayed.models.training import fit
 from unswayed.models.training.own_scores import MEMBERS, OwnScores
 from unswayed.models.training.teacher import taught

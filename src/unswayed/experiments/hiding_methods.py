@@ -15,7 +15,7 @@ import unswayed as us
 from unswayed.ballots.hashed import Hashed
 from unswayed.experiments.hiding_bench import Bench
 from unswayed.experiments.hiding_shared import deletions
-from unswayed.experiments.kept import Arrays, Facts
+from unswayed.experiments.kept_results import Arrays, Facts
 from unswayed.experiments.paying_methods import Hearsay, Tally, ballots_of
 from unswayed.models.structure_free import all_floors
 from unswayed.models.training import fit

@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from unswayed.certificates import Certificates, certify
 from unswayed.errors import InputError
-from unswayed.experiments.filling import fill
 from unswayed.experiments.hiding import METHODS, SHARED, Result
 from unswayed.experiments.hiding_shared import shared_rows, shared_table
+from unswayed.experiments.marked_pages import fill
 from unswayed.experiments.rows import beside_earlier, write_rows
 from unswayed.experiments.spread import plus_minus
 from unswayed.theory.noise import noise_from_dict

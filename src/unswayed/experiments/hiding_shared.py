@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unswayed.certificates import certify
-from unswayed.experiments.kept import Arrays, Facts
+from unswayed.experiments.kept_results import Arrays, Facts
 from unswayed.experiments.spread import plus_minus
 from unswayed.theory.noise import noise_from_dict
 from unswayed.theory.shared import flipped_anywhere, flipped_within

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from unswayed.experiments.figures import draw_gains
-from unswayed.experiments.filling import fill
+from unswayed.experiments.marked_pages import fill
 from unswayed.experiments.rows import read_rows
 from unswayed.experiments.settings import ALPHA, BETA, EXPERIMENTS, RECIPES, SAMPLES
 from unswayed.experiments.spread import plus_minus

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unswayed.experiments.kept import (
+from unswayed.experiments.kept_results import (
     Arrays,
     Facts,
     arguments,
@@ -21,7 +21,7 @@ from unswayed.experiments.kept import (
     settings,
     tried,
 )
-from unswayed.experiments.kept import Result as Kept
+from unswayed.experiments.kept_results import Result as Kept
 
 if TYPE_CHECKING:
     from unswayed.experiments.paying_bench import Bench

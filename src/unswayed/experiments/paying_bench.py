@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 import unswayed as us
 from unswayed.datasets import Dataset, Split, load, split
-from unswayed.experiments.kept import Arrays, Facts
+from unswayed.experiments.kept_results import Arrays, Facts
 from unswayed.experiments.paying import Case
 
 CHANGES = ("any", "adds", "deletes")

@@ -14,7 +14,7 @@ import unswayed as us
 from unswayed.ballots.fixed import SCALE
 from unswayed.ballots.links import Links, codes
 from unswayed.datasets import Dataset
-from unswayed.experiments.kept import Arrays, Facts
+from unswayed.experiments.kept_results import Arrays, Facts
 from unswayed.experiments.paying_bench import CHANGES, Bench
 from unswayed.experiments.paying_others import flags, pairs
 from unswayed.models.floors import floor

@@ -10,7 +10,7 @@ import torch
 import unswayed as us
 from unswayed.ballots.links import Links
 from unswayed.ballots.networks import BallotNetwork
-from unswayed.experiments.kept import Arrays, Facts
+from unswayed.experiments.kept_results import Arrays, Facts
 from unswayed.experiments.paying_bench import CHANGES, Bench
 from unswayed.models import build
 from unswayed.models.training import fit

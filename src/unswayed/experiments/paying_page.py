@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from unswayed.errors import InputError
-from unswayed.experiments.filling import fill
+from unswayed.experiments.marked_pages import fill
 from unswayed.experiments.paying import FLAGGED, GRAPHS, METHODS, Result
 from unswayed.experiments.paying_figure import draw
 from unswayed.experiments.paying_rows import AT, BUDGETS, FAMILIES, Group, gains, grouped, rows_of

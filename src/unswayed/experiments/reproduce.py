@@ -101,7 +101,7 @@ def publish(
     from unswayed.experiments.figures import draw
     from unswayed.experiments.rows import rows_of, write_rows
     from unswayed.experiments.runs import Run
-    from unswayed.experiments.table import write_table
+    from unswayed.experiments.table1 import write_table
 
     written = []
     for experiment in named(names):

@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from unswayed.experiments.filling import fill
+from unswayed.experiments.marked_pages import fill
 from unswayed.experiments.page import write_page
 
 DOCS = Path(__file__).parents[2] / "docs" / "results"
