@@ -1,15 +1,18 @@
 """The baseline of the bench asks about the same noisy graphs as the engines, and the document is plain JSON."""
 
+import io
 import json
 from typing import Any
 
 import pytest
 import torch
 import torch_geometric.nn as gnn
+from rich.console import Console
 from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.utils import erdos_renyi_graph
 
+from unswayed.cli.bench import _table as table_of
 from unswayed.datasets.made import block_model
 from unswayed.experiments import bench
 from unswayed.sampling.engines import choose
@@ -84,3 +87,15 @@ def test_the_document_is_strict_json() -> None:
     assert document["rows"][0]["times_baseline"] == 10.0
     assert document["rows"][0]["audited_seconds"] == 1e5 + 0.5
     assert document["machine"]["versions"]["torch"] == torch.__version__
+
+
+def test_the_table_cuts_no_number_in_a_narrow_terminal() -> None:
+    line = bench.Line(
+        "cora", "gcn-mean", "pairs", "plan", 10, 1.0, 1177.3, 20, 17.9, 1, 51.0, 5887.0, 10.0, 1.0,
+        "AddDelete(p_add=0.05, p_delete=0.5)", "", 300, 299, 4.0,
+    )  # fmt: skip
+    console = Console(width=80, file=io.StringIO())
+    console.print(table_of([line]))
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    for number in ("1,177.30", "1,181.30", "51,000", "17,900", "5,887", "100.0%"):
+        assert number in shown
