@@ -2,13 +2,14 @@
 
 from fractions import Fraction
 from itertools import product
+from math import comb
 
 import flint
 import numpy as np
 import pytest
 
 from unswayed.errors import InputError
-from unswayed.theory import hiding
+from unswayed.theory import Keep, certified_size, hiding
 from unswayed.theory.visibility import Seats, Unseen
 
 from .neyman_pearson import entry_law, holds, keep_law, worst
@@ -113,6 +114,22 @@ def test_the_size_of_keep_is_the_one_of_the_definition(kept, seats, change):
     assert len(found) > 1
 
 
+@pytest.mark.parametrize(
+    ("kept", "seats", "ones", "cap", "top", "rest"),
+    [(1, 10, 2, 5, 0.7763, 0.2206), (2, 11, 2, 5, 0.9809, 0.0019)],
+)
+def test_under_keep_the_extreme_splits_need_not_be_the_worst(kept, seats, ones, cap, top, rest):
+    """All entries changed, no attack is left but one, and it holds; a smaller one does not."""
+    before = keep_law(range(ones), kept, seats)
+
+    def fails(adds, deletes):
+        return not holds(before, keep_law(attacked(ones, adds, deletes), kept, seats), top, rest)
+
+    right = slow_size(fails, cap, ones, "any")
+    assert not fails(cap - ones, ones)
+    assert size(Seats(kept, seats), top, rest, cap, ones) == right == 2
+
+
 @pytest.mark.parametrize("change", ["any", "adds", "deletes"])
 @pytest.mark.parametrize("adding", [False, True])
 @pytest.mark.parametrize("p", [Fraction(3, 4), Fraction(15, 16)])
@@ -127,7 +144,21 @@ def test_the_extreme_splits_are_the_worst_ones(p, adding, change):
 
 
 def test_published_sizes_of_keep():
-    assert [size(Seats(5, 50), 0.999, 0.001, 5_000, d, "adds") for d in (3, 90, 500)] == [6, 13, 73]
+    degrees, found = (3, 90, 500), []
+    assert [size(Seats(5, 50), 0.999, 0.001, 5_000, d, "adds") for d in degrees] == [6, 13, 73]
+    assert certified_size(0.999, 0.001, Keep(5, 50), 5_000, ones=degrees, change="adds").tolist() == [
+        6,
+        13,
+        73,
+    ]
+    for d in degrees:  # nothing new is seen with b; additions need b(1 + p_top − p_rest) > 1
+        unseen = (
+            Fraction(comb(max(d, 50), 5), comb(max(d + k, 50), 5)) if d >= 50 else None for k in range(99)
+        )
+        blanks = (Fraction(comb(50 - k, 5), comb(50, 5)) for k in range(46))
+        gain = 1 + Fraction(0.999) - Fraction(0.001)
+        found.append(max(k for k, b in enumerate(unseen if d >= 50 else blanks) if b * gain > 1))
+    assert found == [6, 13, 73]
 
 
 def test_additions_alone_and_deletions_alone_have_closed_forms():
