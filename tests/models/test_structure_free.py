@@ -5,8 +5,7 @@ import torch
 from torch_geometric.data import Data
 
 from unswayed.datasets import Dataset, split
-from unswayed.errors import InputError
-from unswayed.models.structure_free import all_floors, strongest
+from unswayed.models.structure_free import all_floors
 
 QUICK = ("label ballots",)
 
@@ -27,8 +26,6 @@ def test_what_has_seen_more_knows_more(blocks):
     found = all_floors(blocks, split(blocks, 0, test="rest"), teachers=QUICK)
     assert list(found) == ["majority", "labels", "distilled inductive", "distilled transductive"]
     assert found["distilled transductive"].accuracy > found["labels"].accuracy + 0.1
-    assert strongest(found, "transductive").name == "distilled transductive"
-    assert strongest(found, "inductive").name != "distilled transductive"
 
 
 def test_no_test_label_and_no_edge_reaches_a_floor_that_must_not_see_it(blocks):
@@ -50,9 +47,3 @@ def test_nodes_without_features_leave_the_majority(blocks):
     bare = replace(blocks, num_features=0)
     found = all_floors(bare, split(bare, 0, test="rest"))
     assert list(found) == ["majority"]
-    assert strongest(found, "transductive") is found["majority"]
-
-
-def test_a_protocol_that_is_not_known(blocks):
-    with pytest.raises(InputError, match="inductive"):
-        strongest({}, "both")

@@ -12,14 +12,13 @@ import torch
 from torch import Tensor
 
 from unswayed.datasets import Dataset, Split
-from unswayed.errors import InputError
 from unswayed.models.building import build
 from unswayed.models.floors import Floor
 from unswayed.models.training.clean import CleanSettings, fit_clean
 from unswayed.models.training.keeping import seeded
 from unswayed.models.training.own_scores import APART, MEMBERS
 from unswayed.models.training.teacher import EVERY_TEACHER, taught
-from unswayed.models.training.view import PROTOCOLS, View, alone, view
+from unswayed.models.training.view import View, alone, view
 
 
 @dataclass(frozen=True)
@@ -72,17 +71,6 @@ def all_floors(
             f"distilled {protocol}", dataset, split, seen, DISTILLED, said[protocol], seed
         )
     return found
-
-
-def strongest(found: dict[str, Floor], protocol: str) -> Floor:
-    """The floor that is right most often on the test nodes, of those that have seen no more than `protocol` allows.
-
-    Chosen by the test nodes themselves, so that no luck of choosing can flatter a certificate.
-    """
-    if protocol not in PROTOCOLS:
-        raise InputError(f"protocol must be one of {', '.join(PROTOCOLS)}, not {protocol!r}.")
-    allowed = [own for name, own in found.items() if protocol in name or "distilled" not in name]
-    return max(allowed, key=lambda own: own.accuracy)
 
 
 def _best(
