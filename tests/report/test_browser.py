@@ -286,3 +286,28 @@ def test_every_column_shows_beside_the_picture(visit, tmp_path, certs_of, graph)
     )
     hidden = "e => e.scrollWidth - e.clientWidth"
     assert page.locator(".scroll", has=page.locator("#table")).evaluate(hidden) <= 1
+
+
+def test_the_classes_of_a_picture_are_named_and_a_command_breaks_between_words(
+    visit, tmp_path, certs_of, graph
+):
+    certs, truth = certs_of()
+    command = "unswayed certify --edges a.csv " + "--want-size 3 " * 20
+    names = [f"class {label}" for label in range(certs.about.classes)]
+    where = write_report(
+        tmp_path / "r.html", certs, data=graph, truth=truth, class_names=names, command=command.strip()
+    )
+    page = visit(where, viewport={"width": 500, "height": 900})
+    drawn = page.locator("#classes li").all_inner_texts()
+    assert drawn
+    assert set(drawn) <= set(names)
+    assert page.inner_text("#command").split() == command.split()
+    lines = page.locator("#command span").evaluate_all("spans => spans.map(s => s.getClientRects().length)")
+    assert set(lines) == {1}
+
+
+def test_what_next_stands_by_itself(visit, tmp_path, certs_of):
+    certs, truth = certs_of()
+    page = visit(write_report(tmp_path / "r.html", certs, truth=truth, floor=0.2))
+    assert page.inner_text(".next").startswith("What next: ")
+    assert "What next" not in page.locator(".lead").first.inner_text()

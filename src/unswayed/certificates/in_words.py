@@ -42,6 +42,16 @@ def audit_in_words(notes: Mapping[str, Any]) -> str:
     return f"Of {found['asked']:,} {whose} asked again one graph at a time, {found['agreed']:,} agreed{ties}."
 
 
+def spent_in_words(spent: Mapping[str, Any]) -> str:
+    """What answering took.
+
+    >>> spent_in_words({"answers": 2_000_000, "seconds": 65.6})
+    '2,000,000 answers in 65.6 s, 30,488 a second'
+    """
+    answers, seconds = spent["answers"], spent["seconds"]
+    return f"{answers:,} answers in {seconds:,.1f} s, {answers / max(seconds, 1e-9):,.0f} a second"
+
+
 def in_words(value: Any) -> str:
     """A JSON value as a line of text."""
     if isinstance(value, Mapping):

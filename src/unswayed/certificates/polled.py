@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from unswayed.certificates.about import IntArray
-from unswayed.certificates.in_words import audit_in_words, audited, in_words
+from unswayed.certificates.in_words import audit_in_words, audited, in_words, spent_in_words
 from unswayed.certificates.levels import confidence_in_words, most_wrong
 from unswayed.certificates.protocol import About, Bar, Certified, Column, Explanation
 from unswayed.certificates.shared import reach_of_votes
@@ -147,8 +147,9 @@ class Polled(Certified):
 
     def tally(self, position: int) -> str:
         """How many votes the first label won."""
-        won, drawn = int(self.votes.counts[position].max()), int(self.votes.samples[position])
-        return f"It won {won:,} of {drawn:,} votes."
+        counts, drawn = self.votes.counts[position], int(self.votes.samples[position])
+        first = self.about.label_name(int(counts.argmax()))
+        return f"Label {first} won {int(counts.max()):,} of {drawn:,} votes."
 
     def how(self, position: int) -> str:
         """How many noisy copies of the target were drawn, and how."""
@@ -221,7 +222,7 @@ class Polled(Certified):
                 if name != "words"
             },
             **{
-                f"Note: {name}": in_words(value)
+                f"Note: {name}": spent_in_words(value) if name == "spent" else in_words(value)
                 for name, value in self.votes.notes.items()
                 if name != "audit"
             },

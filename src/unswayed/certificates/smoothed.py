@@ -118,8 +118,8 @@ class Certificates(Polled):
     def definition(self) -> str:
         """Which label is called the smoothed classifier's."""
         if self.rivals == "labels":
-            return "Its label is the most probable of the labels; “no answer” is no rival."
-        return "Its label is the most probable of all outcomes; “no answer” is one of the rivals."
+            return "The label had to beat every other label; “no answer” does not count against it."
+        return "The label had to beat every other label, and “no answer” too."
 
     def facts(self) -> dict[str, Any]:
         """The settings, for machines."""

@@ -75,7 +75,7 @@ class TopCertificates(Polled):
     def tally(self, position: int) -> str:
         """How many votes the label won."""
         won = int(self.votes.counts[position, self.asked[position]])
-        return f"It won {won:,} of {int(self.votes.samples[position]):,} votes."
+        return f"Label {self.about.label_name(int(self.asked[position]))} won {won:,} of {int(self.votes.samples[position]):,} votes."
 
     def grounds(self, position: int) -> str:
         """The votes for the label, and the bound they prove."""

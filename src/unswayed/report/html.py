@@ -52,7 +52,8 @@ def render(summary: Summary, data: Any = None) -> str:
         "title": escape(summary.title),
         "style": _template("report.css"),
         "headline": escape(headline(summary)),
-        "verdict": escape(f"{verdict(summary)} {advice(summary)}".strip()),
+        "verdict": escape(verdict(summary)),
+        "advice": escape(advice(summary)),
         "confidence": escape(confidence(summary)),
         "tiles": _tiles(summary),
         "curve": charts.curve(summary),
@@ -232,7 +233,7 @@ def _heat_section(chart: str) -> str:
         return ""
     return (
         '<figure class="card"><h2>Additions against deletions</h2><p class="hint">The share (in %) of targets that are '
-        "proven against so many added and so many deleted edges at once"
+        "proven against so many added and so many deleted edges at once: the stronger the colour, the larger it is"
         f".</p>{chart}</figure>"
     )
 
@@ -259,4 +260,7 @@ def _flags_section(summary: Summary) -> str:
 def _command(summary: Summary) -> str:
     if not summary.command:
         return "<p>This report was made from Python; the provenance above says what was asked.</p>"
-    return f'<pre tabindex="0"><code id="command">{escape(summary.command)}</code></pre><button type="button" id="copy">Copy</button>'
+    words = " ".join(
+        f"<span>{word}</span>" for word in escape(summary.command).split(" ")
+    )  # none breaks at its hyphens
+    return f'<pre tabindex="0"><code id="command">{words}</code></pre><button type="button" id="copy">Copy</button>'

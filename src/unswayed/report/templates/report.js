@@ -164,6 +164,14 @@
 
   const line = (a, b, cls) => shape("line", {x1: a[0], y1: a[1], x2: b[0], y2: b[1], class: cls});
 
+  let drawn = [];  // classes in the picture
+  const classKey = () => drawn.slice(0, 8).map(c => {
+    const entry = make("li"), spot = make("i");
+    spot.style.background = colour(c);
+    entry.append(spot, label(c));
+    return entry;
+  });
+
   function egoPicture(i) {
     const picture = facts.picture, id = data.id[i], near = picture.near[id];
     if (!near) return ["", null];
@@ -195,9 +203,10 @@
     const small = near.length > 14 ? 9 : 13;
     for (const v of near) svg.append(disc(...places.get(v), small, "node", colour(picture.label[v]), picture.label[v] >= 0 && small > 10 ? label(picture.label[v]).slice(0, 3) : "", say(v)));
     svg.append(disc(180, 165, 27, "node target", colour(data.label[i]), data.size[i] < 0 ? "?" : `K ${data.size[i]}`, `${say(id)}, K = ${data.size[i]}`));
+    drawn = [...new Set([data.label[i], ...[...places.keys()].map(v => picture.label[v])])].filter(c => c >= 0).sort((a, b) => a - b);
     const more = picture.degree[id] - near.length;
     return [svg, `${facts.unit[0].toUpperCase()}${facts.unit.slice(1)} ${name(i)} in the middle, its ${picture.degree[id]} link${picture.degree[id] === 1 ? "" : "s"} around it`
-      + (more > 0 ? ` (${more} not drawn)` : "") + "; small dots are two steps away. Colours are classes, with the beginnings of their names." + attackNote(gained.length, changed.length - gained.length)];
+      + (more > 0 ? ` (${more} not drawn)` : "") + "; small dots are two steps away." + attackNote(gained.length, changed.length - gained.length)];
   }
 
   const attackNote = (added, deleted) => added + deleted === 0 ? "" : ` A cheapest attack is drawn in orange: ${added} added`
@@ -245,11 +254,14 @@
 
   function choose(i) {
     chosen = i;
+    drawn = [];
     for (const line of $("table").tBodies[0].rows) line.classList.toggle("on", Number(line.dataset.i) === i);
     $("chosen-title").textContent = `${facts.unit[0].toUpperCase()}${facts.unit.slice(1)} ${name(i)}: ` + (data.size[i] < 0 ? "no guarantee" : `K = ${data.size[i]}`);
     $("chosen-words").textContent = sentence(i);
     const [svg, note] = !facts.picture ? ["", null] : facts.picture.kind === "nodes" ? egoPicture(i) : graphPicture(i);
     $("picture").replaceChildren(svg);
+    $("classes").replaceChildren(...classKey());
+    $("classes").hidden = !svg || !drawn.length;
     $("picture-note").textContent = note ?? "";
     $("picture-note").hidden = !note;
   }
