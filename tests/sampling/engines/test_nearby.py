@@ -103,3 +103,20 @@ def test_votes_are_the_same(noise, everywhere, monkeypatch):
         question.model, question.threat, question.noise, samples=40, progress=False, engine="generic", batch_size=1
     )  # fmt: skip
     assert votes.counts.tolist() == slow.counts.tolist()
+
+
+class Deeper(nn.Module):
+    """Hears two hops when it is asked, and one while it is trained."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = SAGEConv(F, F), SAGEConv(F, C)
+
+    def forward(self, x, edge_index):
+        return self.two(x if self.training else self.one(x, edge_index), edge_index)
+
+
+def test_what_a_module_hears_is_what_it_hears_when_it_is_asked(everywhere):
+    model = Deeper().double().train()
+    assert Nearby.of(asked(model)) == Nearby(2)
+    assert model.training

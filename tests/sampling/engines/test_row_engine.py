@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 from torch_geometric.data import Data
+from torch_geometric.nn import GraphConv
 from torch_geometric.utils import coalesce, erdos_renyi_graph
 
 from unswayed.sampling.engines import choose, row_attention, row_engine, row_sorted
@@ -14,6 +15,7 @@ from unswayed.sampling.engines.generic import GenericEngine
 from unswayed.sampling.engines.row_engine import RowEngine, RowLogits
 from unswayed.sampling.engines.row_sums import Drawn, Flips, TargetSum
 from unswayed.sampling.question import Question
+from unswayed.sampling.stream import Stream
 from unswayed.sampling.threats import Row
 from unswayed.theory.noise import AddDelete, Flip
 
@@ -146,3 +148,43 @@ def test_what_is_kept_between_blocks_changes_no_vote(room: int, monkeypatch: pyt
     held = sum(len(group) for group, _ in engine.kept)
     assert held * engine.known.around.n * engine.width <= room
     assert (held > 0) == (room > 0)
+
+
+class Cancelling(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(2)
+        self.one, self.two = GraphConv(3, 8), GraphConv(8, 3)
+
+    def forward(self, x, edge_index):
+        return self.two(self.one(x, edge_index).relu(), edge_index)
+
+
+def huge(size: float) -> Data:
+    """Some nodes' features are so large, one way or the other, that what is left where they meet depends on the order of the sum."""
+    torch.manual_seed(0)
+    edges = torch.randint(0, 40, (2, 120))
+    data = Data(x=torch.randn(40, 3), edge_index=torch.cat([edges, edges.flip(0)], dim=1))
+    data.x[:20] += size * torch.where(torch.arange(20) % 2 == 0, 1.0, -1.0)[:, None]
+    return data
+
+
+def test_equal_noisy_rows_get_equal_logits_whichever_clean_row_they_came_from(monkeypatch):
+    threat, changed, usual = Row(huge(1e8), [5]), torch.tensor([1, 2, 8, 30]), Stream.flips
+    flipped = torch.zeros(40, dtype=torch.bool).index_fill(0, changed, True)
+    asked = Question(Cancelling().eval(), threat, Flip(0.7))
+    before = choose(asked).answers(0, 40, (0,))
+    attacked = choose(replace(asked, threat=threat.attacked(0, changed)))
+    monkeypatch.setattr(Stream, "flips", lambda *a, **k: (usual(*a, **k)[0] ^ flipped,) * 2)
+    assert torch.equal(before, attacked.answers(0, 40, (0,)))
+
+
+@pytest.mark.parametrize(
+    ("size", "double", "known"), [(1e8, False, False), (1e8, True, True), (1.0, False, True)]
+)
+def test_huge_features_are_left_to_engines_with_one_order_of_sums(size, double, known):
+    model, data = Cancelling().eval(), huge(size)
+    if double:
+        model, data.x = model.double(), data.x.double()
+    obstacle = RowEngine.supports(Question(model, Row(data, [5]), Flip(0.7)))
+    assert obstacle is None if known else "order of sums" in obstacle

@@ -12,6 +12,7 @@ from torch import Tensor
 from unswayed.errors import Unsupported
 from unswayed.sampling.engines.recognise import recognise
 from unswayed.sampling.inputs import Graph
+from unswayed.sampling.modes import evaluating
 from unswayed.sampling.question import Question
 from unswayed.theory.noise import AddDelete, Noise
 
@@ -34,7 +35,8 @@ class Nearby:
         if view.graph.num_nodes + 2 * view.graph.pairs.shape[1] <= LARGE:
             return None
         try:
-            plan = recognise(question.model)
+            with evaluating(question.model):  # some hear farther when they are asked than when they are trained
+                plan = recognise(question.model)
         except Unsupported:
             return None
         coupled = any(step.layer is not None and step.layer.coupled for step in plan.steps)

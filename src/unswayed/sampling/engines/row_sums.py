@@ -20,8 +20,8 @@ RANGE = 32.0
 TOGETHER = {"cpu": 8, "cuda": 128}  # targets whose clean neighbours are corrected by one small product
 
 
-def ordinary(payload: Tensor) -> bool:
-    """Whether no node sends [n, ...] more than RANGE times what the middle one of those that send anything does."""
+def ordinary(payload: Tensor, times: float = RANGE) -> bool:
+    """Whether no node sends [n, ...] more than so many times what the middle one of those that send anything does."""
     size = payload.detach().abs().flatten(1).amax(1)
     size = size[size > 0]
     return not size.numel() or float(size.max()) <= RANGE * float(size.median())
