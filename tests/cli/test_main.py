@@ -56,7 +56,9 @@ ALL = [[name] for name in COMMANDS if name != "data"] + [
 @pytest.mark.parametrize("command", ALL, ids=" ".join)
 def test_every_command_explains_itself_and_speaks_json(command, capsys):
     assert main([*command, "--help"]) == 0
-    assert "--json" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "--json" in told
+    assert all(ord(sign) < 0x1F000 for sign in told)  # a word between two colons would be drawn as a picture
 
 
 @pytest.mark.parametrize("command", COMMANDS)

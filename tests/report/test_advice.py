@@ -69,3 +69,12 @@ def test_one_sentence_says_what_to_try():
     assert "more samples; 50% have no proven label" in advice(summary([SURE] * 5 + [TORN] * 5))
     assert "most reach K" in advice(summary([[1000, 0]] * 10))
     assert "another noise" in advice(summary([[900, 100]] * 10))
+
+
+def test_who_withstands_everything_needs_no_more_samples():
+    """Two entries, and unanimous votes prove both: more samples would prove nothing more."""
+    votes = Votes.from_counts([[1000, 0]] * 30, us.Flip(beta=0.6), entries=2)
+    told = summarise(us.certify(votes), truth=np.zeros(30, int))
+    assert told.certs.size.tolist() == [2] * 30
+    assert "noise closer to none" in advice(told)
+    assert "more samples" in advice(summary([[1000, 0]] * 30))

@@ -27,6 +27,8 @@ def advice(summary: Summary) -> str:
         )
     if silent > SILENT and certs.confidence is not None:
         return f"What next: more samples; {percent(silent)} have no proven label yet."
+    if certs.confidence is not None and int((certs.size >= certs.about.entries).sum()) > AT_CEILING * total:
+        return "What next: noise closer to none; most withstand all that could be changed, so more answers may be right under less of it."
     if summary.ceiling is not None and int((certs.size >= summary.ceiling).sum()) > AT_CEILING * total:
         return f"What next: more samples; most reach K = {summary.ceiling}, the most that these settings can prove."
     if certs.confidence is None:
