@@ -35,7 +35,8 @@ class Nearby:
         if view.graph.num_nodes + 2 * view.graph.pairs.shape[1] <= LARGE:
             return None
         try:
-            with evaluating(question.model):  # some hear farther when they are asked than when they are trained
+            # some hear farther when they are asked than when they are trained
+            with evaluating(question.model):
                 plan = recognise(question.model)
         except Unsupported:
             return None
