@@ -13,7 +13,7 @@ from torch_geometric.utils import erdos_renyi_graph
 import unswayed as us
 from unswayed.errors import InputError, RefusedVotes, StoreError
 from unswayed.notes import Audit
-from unswayed.sampling.engines.counting import Counting
+from unswayed.sampling.engines import Engine
 from unswayed.sampling.engines.dense import DenseEngine
 from unswayed.sampling.engines.generic import GenericEngine
 from unswayed.sampling.engines.plan_engine import PlanEngine
@@ -45,11 +45,11 @@ class Pooled(nn.Module):
         return global_mean_pool(self.two(self.one(x, edge_index).relu(), edge_index), batch)
 
 
-def planted(monkeypatch: pytest.MonkeyPatch, kind: type[Counting], share: float) -> None:
+def planted(monkeypatch: pytest.MonkeyPatch, kind: type[Engine], share: float) -> None:
     """Turn one answer in so many of an engine into another, whatever it is asked after the probes."""
     right = kind.labels
 
-    def labels(self: Counting, start: int, stop: int, targets: tuple[int, ...] | None = None) -> torch.Tensor:
+    def labels(self: Engine, start: int, stop: int, targets: tuple[int, ...] | None = None) -> torch.Tensor:
         said = right(self, start, stop, targets)
         if stop - start < 100:
             return said

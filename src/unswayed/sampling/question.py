@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from unswayed.errors import InputError
 from unswayed.sampling.drawing import DRAWINGS, FewStream
@@ -126,6 +127,12 @@ class Question:
         if self.few:
             return FewStream(self.seed, self.purpose)
         return DRAWINGS[self.noise.drawing](self.seed, self.purpose, self.threat)
+
+    def flips(
+        self, start: int, stop: int, entries: int, key: int | None, noise: Noise | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Two bool[samples, entries] on its device: whether an entry flips if it is 0, and if it is 1; of `noise`, if given."""
+        return self.stream.flips(start, stop, entries, noise or self.noise, target=key, device=self.device)
 
     def key_of(self, target: int) -> int | None:
         """The stream's target key for the target at this position: None where noise is shared."""

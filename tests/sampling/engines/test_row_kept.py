@@ -43,7 +43,7 @@ def test_votes_equal_the_generic_engines(name: str, seed: int) -> None:
     asked = question(name, seed)
     if (obstacle := KeptEngine.supports(asked)) is not None:
         assert "degrees of both ends" in obstacle
-        assert choose(asked).name == "row"
+        assert choose(asked).name in ("row", "plan")
         return
     fast, slow = KeptEngine(asked), GenericEngine(asked)
     np.testing.assert_array_equal(fast.count(3, 90), slow.count(3, 90))

@@ -1,78 +1,21 @@
 """Engines: ways of asking the classifier. All give the same votes, but for logits that tie within rounding."""
 
 import warnings
-from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
 from torch import Tensor
 
 from unswayed.errors import Unsupported
+from unswayed.sampling.engines.engine import Engine
 from unswayed.sampling.engines.obstacles import Elsewhere
 from unswayed.sampling.question import Question
 from unswayed.sampling.threads import few, threads
 from unswayed.sampling.threats.base import Threat
-from unswayed.theory.noise import Noise
 
 if TYPE_CHECKING:
     from unswayed.sampling.engines.generic import GenericEngine
 
-IntArray = npt.NDArray[np.int64]
-
-
-class Engine(Protocol):
-    """Labels samples; equal sample numbers get equal labels, whatever was asked before."""
-
-    name: ClassVar[str]
-    question: Question
-    classes: int
-    why: str
-    tick: Callable[[int], None]
-
-    @property
-    def threads(self) -> str:
-        """How many threads it works with, and of how many, in words."""
-        ...
-
-    @property
-    def rate(self) -> float | None:
-        """About how many samples of all targets a second, where that is known before it is asked."""
-        ...
-
-    def labels(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> Tensor:
-        """int64[samples, targets]: which sample voted for what; -1 is no answer."""
-        ...
-
-    def ask(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> Tensor:
-        """The labels, by as many threads as were fastest so far."""
-        ...
-
-    def count(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> IntArray:
-        """int64[targets, classes]: how often each label was given; samples without an answer are counted nowhere."""
-        ...
-
-    def answers(self, start: int, stop: int, targets: tuple[int, ...], noise: Noise | None = None) -> Tensor:
-        """[samples, targets, classes]: the logits that the votes are read from (labels: without the last dimension).
-
-        `noise` is drawn instead of the question's own, to try the engine on other structures.
-        """
-        ...
-
-    def moved(self, question: Question) -> Self:
-        """The same engine for other targets, samples or seeds of the same model, graph and noise; nothing is checked again."""
-        ...
-
-
-class FastEngine(Engine, Protocol):
-    """An engine for some questions only."""
-
-    @classmethod
-    def supports(cls, question: Question) -> str | None:
-        """None if this engine is exact for the question, otherwise the obstacle in words."""
-        ...
-
-    def __init__(self, question: Question) -> None: ...
+__all__ = ["Engine", "choose"]
 
 
 def choose(question: Question) -> Engine:
@@ -108,7 +51,7 @@ def _chosen(question: Question) -> Engine:
     return generic
 
 
-def _tried(candidate: type[FastEngine], generic: "GenericEngine") -> tuple[Engine | None, str]:
+def _tried(candidate: type[Engine], generic: "GenericEngine") -> tuple[Engine | None, str]:
     """The engine, if it is exact for the question and agrees with the classifier; otherwise the obstacle."""
     from unswayed.sampling.engines.probing import agree
 
@@ -141,7 +84,7 @@ def _first_line(error: Exception) -> str:
     return f"{type(error).__name__}: {said[0][:200]}" if said else type(error).__name__
 
 
-def _fast_engines() -> list[type[FastEngine]]:
+def _fast_engines() -> list[type[Engine]]:
     """The fast engines in the order in which they are tried; imported here, because each imports this module."""
     from unswayed.sampling.engines.dense import DenseEngine
     from unswayed.sampling.engines.plan_engine import PlanEngine

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from unswayed.sampling.classifier import Classifier
 from unswayed.sampling.engines.cores import full_precision
+from unswayed.sampling.engines.engine import classifier_of
 from unswayed.sampling.engines.nearby import Nearby
 from unswayed.sampling.inputs import Graph
 from unswayed.sampling.question import Question
@@ -48,9 +49,7 @@ class Alone:
 
     def __init__(self, question: Question, classifier: Classifier | None = None) -> None:
         self.question, self.device = question, torch.device(question.device)
-        self.classifier = classifier or Classifier(
-            question.model, question.threat, question.classes, question.device, question.dtype
-        )
+        self.classifier = classifier or classifier_of(question)
         self.nearby = Nearby.of(question)
         self.seconds: float | None = None  # that one graph takes, the best so far
         self._layout: tuple[int, Layout | SparseLayout] | None = None
@@ -123,12 +122,8 @@ class Alone:
         if wanted not in self._drawn:
             if len(self._drawn) == LATEST:
                 self._drawn.clear()
-            self._drawn[wanted] = self._flipped(*wanted)
+            self._drawn[wanted] = self.question.flips(sample, sample + 1, *wanted[1:])
         return self._drawn[wanted]
-
-    def _flipped(self, sample: int, entries: int, key: int | None, noise: Noise) -> tuple[Tensor, Tensor]:
-        stream = self.question.stream
-        return stream.flips(sample, sample + 1, entries, noise, target=key, device=self.device)
 
     def _row(self, sample: int, target: int, noise: Noise | None) -> Tensor:
         clean = self.question.threat.clean(target).to(self.device)

@@ -140,7 +140,7 @@ class Attention(Layer):
         return self.finish(module.lin(mixed), extra if module.res is None else extra + module.res(own))
 
     def clean(self, around: Surroundings, sent: Sent) -> Sent:
-        """For every node: largest score, and denominator and numerator relative to it, over its clean neighbours."""
+        """For every node what it sends, and over its clean neighbours: largest score, denominator and numerator relative to it."""
         values, sender, receiver, _ = sent
         to, by = around.edge_index
         score, own = self.score(sender[by], receiver[to]), self.score(sender, receiver)
@@ -149,14 +149,12 @@ class Attention(Layer):
         top = top.scatter_reduce(0, to[:, None].expand_as(score), score, "amax").detach()
         edge, self_ = (score - top[to]).exp(), loop * (own - top).clamp_max(0).exp()
         weight = self_.index_add(0, to, edge)
-        return top, weight, (self_[..., None] * values).index_add(0, to, edge[..., None] * values[by])
+        mixed = (self_[..., None] * values).index_add(0, to, edge[..., None] * values[by])
+        return *sent, top, weight, mixed
 
-    def near(
-        self, around: Surroundings, sent: Sent, clean: Sent, nodes: Tensor, rows: Tensor | None
-    ) -> Tensor:
+    def near(self, around: Surroundings, clean: Sent, nodes: Tensor, rows: Tensor | None) -> Tensor:
         """[B, n, F]: the softmax over v's neighbours, reopened to let the target in where it is not one of them."""
-        values, sender, receiver, extra = sent
-        top, weight, mixed = clean
+        values, sender, receiver, extra, top, weight, mixed = clean
         score = self.score(sender[nodes][:, None], receiver)
         score = score.masked_fill(around.adjacent(nodes)[..., None], -torch.inf)
         shift = torch.maximum(top, score)
@@ -173,23 +171,13 @@ class Attention(Layer):
         weight = (score - shift[:, None]).exp()[..., None]
         return Payload(torch.cat([weight * values, weight], dim=-1).flatten(-2), shift=shift)
 
-    def own(
-        self,
-        around: Surroundings,
-        sums: Tensor,
-        count: Tensor,
-        sent: Sent,
-        nodes: Tensor,
-        shift: Tensor | None,
-    ) -> Tensor:
+    def own(self, sums: Tensor, count: Tensor, sent: Sent, loops: Tensor, shift: Tensor | None) -> Tensor:
         """The targets' state after a first layer, from the sums of the payload that was scaled by `shift`."""
         assert shift is not None
         values, sender, receiver, extra = sent
-        weight = (self.score(sender, receiver) - shift).exp() * self.loop(around.loops)[nodes, None]
-        if not getattr(
-            self.module, "add_self_loops", False
-        ):  # what rounding left of a row that lost all its entries is no weight
-            sums = sums * (count > 0)[..., None]
+        weight = (self.score(sender, receiver) - shift).exp() * self.loop(loops)[:, None]
+        if not getattr(self.module, "add_self_loops", False):
+            sums = sums * (count > 0)[..., None]  # what rounding left of a row that lost all its entries
         sums = sums.reshape(*sums.shape[:-1], self.module.heads, -1)
         return self.mix(sums[..., :-1], sums[..., -1], weight, values, extra)
 
@@ -198,12 +186,10 @@ class Attention(Layer):
         numerator = numerator + loop[..., None] * values
         return self.finish(numerator / (weights + loop).clamp_min(1e-30)[..., None], extra)
 
-    def own_attending(
-        self, around: Surroundings, near: Sent, rows: Tensor, sent: Sent, nodes: Tensor
-    ) -> Tensor:
+    def own_attending(self, near: Sent, rows: Tensor, sent: Sent, loops: Tensor) -> Tensor:
         """The targets' state after a second layer, where their scores differ from row to row."""
         values, sender, receiver, extra = sent
-        loop = self.loop(around.loops)[nodes, None]
+        loop = self.loop(loops)[:, None]
         score = self.score(near[1], receiver[:, None]).masked_fill(~rows[..., None], -torch.inf)
         own = self.score(sender, receiver).masked_fill(loop == 0, torch.finfo(score.dtype).min)
         shift = torch.maximum(score.amax(dim=1), own).detach()

@@ -11,20 +11,16 @@ from unswayed.errors import UnsoundModel
 from unswayed.sampling import soundness
 from unswayed.sampling.classifier import Classifier
 from unswayed.sampling.engines.alone import Alone
-from unswayed.sampling.engines.counting import Counting
+from unswayed.sampling.engines.engine import Engine
 from unswayed.sampling.engines.probing import FEWEST, coin, shown, try_batch, unlike
 from unswayed.sampling.inputs import Graph
-from unswayed.sampling.question import Question
 from unswayed.sampling.sparse_graphs import SparseLayout
 from unswayed.sampling.structures import Layout, groups_of, layout_of, noisy
 
 
-class Checked(Counting):
+class Checked(Engine):
     """An engine that asks the classifier in batches, which must say what it says of each graph alone."""
 
-    question: Question
-    device: torch.device
-    classifier: Classifier
     alone: Alone
     trusted: float = (
         0  # nodes plus edges (or rows) of the largest batch whose answers were those of single graphs

@@ -1,16 +1,14 @@
 """The dense engine: exact votes for graph classifiers when every pair of nodes is noisy, by batched adjacency matrices."""
 
+from functools import cached_property, partial
 from itertools import pairwise
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from unswayed.errors import Unsupported
-from unswayed.sampling.classifier import Classifier
-from unswayed.sampling.engines import philox_triton
-from unswayed.sampling.engines.cores import cores, full_precision
-from unswayed.sampling.engines.counting import Counting
+from unswayed.sampling.engines.cores import cores
+from unswayed.sampling.engines.engine import FastEngine
 from unswayed.sampling.engines.matrices import Matrices
 from unswayed.sampling.engines.obstacles import Elsewhere
 from unswayed.sampling.engines.plan import Steps
@@ -45,62 +43,45 @@ def graph_plan(model: nn.Module) -> Steps:
     return plan
 
 
-class DenseEngine(Counting):
-    """Gives the generic engine's votes, but for logits that tie within rounding, for `AllPairs(graphs)`.
+class DenseEngine(FastEngine):
+    """For `AllPairs(graphs)` and known layers.
 
     Every graph has chunks of samples of its own size, so that graphs of 4 and of 600 nodes both fill the cache.
     """
 
-    name: ClassVar[str] = "dense"
+    name = "dense"
+
+    plan_of = staticmethod(graph_plan)
 
     @classmethod
-    def supports(cls, question: Question) -> str | None:
-        """None if the model is understood step by step, otherwise the obstacle in words."""
+    def unsuited(cls, question: Question) -> str | None:
+        """All pairs of every graph must be noisy."""
         graphs = question.threat.graphs_view()
         if graphs is None:
             return Elsewhere("the threat is not AllPairs(graphs)")
-        if not isinstance(question.model, nn.Module):
-            return "the classifier is not a torch module"
-        if any(graph.x is None for graph in graphs):
-            return "a graph has no features"
-        try:
-            graph_plan(question.model)
-        except Unsupported as obstacle:
-            return str(obstacle)
-        return None
+        return "a graph has no features" if any(graph.x is None for graph in graphs) else None
 
-    def __init__(self, question: Question) -> None:
-        graphs = question.threat.graphs_view()
-        assert graphs is not None
-        self.question, self.threat, self.graphs = question, question.threat, graphs
-        self.device = torch.device(question.device)
-        if self.device.type == "cuda":
-            philox_triton.register()
-        self.classifier = Classifier(
-            question.model, question.threat, question.classes, question.device, question.dtype
-        )
-        with self.classifier.evaluation():
-            self.plan = frozen(graph_plan(self.classifier.model))
-        parameters = self.classifier.model.parameters()
-        self.kind = question.dtype or next((p.dtype for p in parameters), torch.float32)
-        self.known: dict[int, Noisy] = {}
-        self.places: dict[int, Tensor] = {}
-        self.classes = self.answers(0, 1, (0,)).shape[-1]
+    @cached_property
+    def plan(self) -> Steps:
+        """The module's, for evaluation only."""
+        with self.asking():
+            return frozen(graph_plan(self.classifier.model))
 
     def _settle(self) -> None:
         graphs = self.question.threat.graphs_view()
         assert graphs is not None
-        self.threat, self.graphs, self.known, self.places = self.question.threat, graphs, {}, {}
+        self.threat, self.graphs = self.question.threat, graphs
+        self.known, self.places = dict[int, Noisy](), dict[int, Tensor]()
 
     def labels(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> Tensor:
         """int64[samples, targets]: the votes themselves; -1 is no answer."""
-        asked = tuple(range(len(self.threat))) if targets is None else tuple(targets)
+        asked = self._asked(targets)
         widest = max(1, int(self.threat.entries[list(asked)].max(initial=0)))
         workers = torch.get_num_threads() if self.device.type == "cpu" else 1
 
         def ask() -> Tensor:
             spans = _spans(start, stop, room(SPAN, self.device) // widest // workers, workers)
-            with self.classifier.evaluation(), torch.no_grad(), full_precision(), cores(self.device) as on:
+            with self.asking(), cores(self.device) as on:
                 none = torch.empty((0, len(asked)), dtype=torch.int64, device=self.device)
                 return torch.cat([none, *on.map(lambda span: self._label_span(asked, widest, span), spans)])
 
@@ -108,11 +89,12 @@ class DenseEngine(Counting):
 
     def _label_span(self, asked: tuple[int, ...], widest: int, span: range) -> Tensor:
         """The labels of these samples: each worker draws the noise of its own, and a card is waited for once."""
-        shared = self._draw(span, widest, None) if self.question.shared else None
+        draw = partial(self.question.flips, span.start, span.stop)
+        shared = draw(widest, None) if self.question.shared else None
         labels = torch.empty((len(span), len(asked)), dtype=torch.int64, device=self.device)
         for i, target in enumerate(asked):
             graph = self._noisy(target)
-            drawn = shared or self._draw(span, graph.entries, self.question.key_of(target))
+            drawn = shared or draw(graph.entries, self.question.key_of(target))
             labels[:, i] = self._labels(graph, drawn)
         return labels
 
@@ -130,21 +112,14 @@ class DenseEngine(Counting):
 
     def answers(self, start: int, stop: int, targets: tuple[int, ...], noise: Noise | None = None) -> Tensor:
         """[samples, targets, classes]: the logits that votes are read from."""
-        with self.classifier.evaluation(), torch.no_grad(), full_precision():
+        with self.asking():
             said = [self._answer_one(range(start, stop), target, noise) for target in targets]
             return torch.stack(said, dim=1)
 
     def _answer_one(self, span: range, target: int, noise: Noise | None) -> Tensor:
         graph = self._noisy(target)
-        return graph.logits(self._draw(span, graph.entries, self.question.key_of(target), noise))
-
-    def _draw(
-        self, span: range, entries: int, key: int | None, noise: Noise | None = None
-    ) -> tuple[Tensor, Tensor]:
-        question = self.question
-        return question.stream.flips(
-            span.start, span.stop, entries, noise or question.noise, target=key, device=self.device
-        )
+        drawn = graph.entries, self.question.key_of(target), noise
+        return graph.logits(self.question.flips(span.start, span.stop, *drawn))
 
     def _noisy(self, target: int) -> "Noisy":
         """Built once a graph; graphs of equal size share what is large."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -12,6 +11,7 @@ from unswayed.sampling.drawing import distinct
 from unswayed.sampling.engines.alone import Alone
 from unswayed.sampling.engines.batching import fastest, give_up, is_out_of_memory
 from unswayed.sampling.engines.checked import Checked
+from unswayed.sampling.engines.engine import spans
 from unswayed.sampling.engines.firstlayer import FirstLayer
 from unswayed.sampling.engines.gathering import indexing
 from unswayed.sampling.engines.room import Share
@@ -32,14 +32,10 @@ UNTIMED = 32  # samples up to which finding a batch size costs more than it save
 class GenericEngine(Checked):
     """Asks the classifier itself about every noisy structure; whatever it answers is what gets counted."""
 
-    name: ClassVar[str] = "generic"
+    name = "generic"
 
     def __init__(self, question: Question) -> None:
-        self.question = question
-        self.device = torch.device(question.device)
-        self.classifier = Classifier(
-            question.model, question.threat, question.classes, question.device, question.dtype
-        )
+        super().__init__(question)
         self.alone = Alone(question, self.classifier)
         self.first_layer = FirstLayer(self.classifier.model)
         self.budget: float | None = None  # nodes plus edges of a batch, once timed
@@ -78,11 +74,12 @@ class GenericEngine(Checked):
 
     def labels(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> Tensor:
         """int64[samples, targets]: the votes themselves; -1 is no answer."""
-        asked = tuple(range(len(self.question.threat))) if targets is None else tuple(targets)
+        asked = self._asked(targets)
         said = torch.empty((stop - start, len(asked)), dtype=torch.int64, device=self.device)
         place = {target: i for i, target in enumerate(asked)}
         with self.classifier.evaluation():
-            for low, high in self._spans(start, stop):
+            for span in self._spans(start, stop):
+                low, high = span.start, span.stop
                 shared: Flips | None = None
                 for group in groups_of(self.question, asked):
                     if self.question.shared and shared is None:
@@ -102,23 +99,19 @@ class GenericEngine(Checked):
         flips = self._draw(start, stop, self._drawn(group[0]), self.question.key_of(group[0]), noise)
         return self._in_batches(*self._place(group), flips, partial(self._answers, self.classifier))
 
-    def _spans(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+    def _spans(self, start: int, stop: int) -> Iterator[range]:
         everyone = range(len(self.question.threat))
         widest = SPAN // SPARSE_SPAN if self.question.sparse else max(map(self._drawn, everyone))
-        step = max(4, SPAN // max(widest, 1) // 4 * 4)
-        for low in range(start, stop, step):
-            yield low, min(low + step, stop)
+        return spans(start, stop, SPAN / max(widest, 1))
 
     def _drawn(self, target: int) -> int:
         """Words a sample takes; a sparse sample is drawn later."""
         return 1 if self.question.sparse else self.question.threat.drawn(target)
 
     def _draw(self, low: int, high: int, entries: int, key: int | None, noise: Noise | None = None) -> Flips:
-        question = self.question
-        if question.sparse:
+        if self.question.sparse:
             return sample_numbers(low, high)
-        noise = noise or question.noise
-        return question.stream.flips(low, high, entries, noise, target=key, device=self.device)
+        return self.question.flips(low, high, entries, key, noise)
 
     def _label_group(self, low: int, high: int, group: tuple[int, ...], shared: Flips | None) -> Tensor:
         width = self._drawn(group[0])

@@ -92,11 +92,9 @@ class Layer:
 
     def clean(self, around: Surroundings, sent: Sent) -> Sent:
         """What `near` needs of the clean graph, whatever the target."""
-        return ()
+        return sent
 
-    def near(
-        self, around: Surroundings, sent: Sent, clean: Sent, nodes: Tensor, rows: Tensor | None
-    ) -> Tensor:
+    def near(self, around: Surroundings, clean: Sent, nodes: Tensor, rows: Tensor | None) -> Tensor:
         """[B, n, F]: states of attached nodes; `rows` bool[B, n] matters to coupled layers only."""
         raise NotImplementedError
 
@@ -104,16 +102,9 @@ class Layer:
         """From what all nodes send: [n, ...], or [B, n, ...] where their states depend on the target."""
         raise NotImplementedError
 
-    def own(
-        self,
-        around: Surroundings,
-        sums: Tensor,
-        count: Tensor,
-        sent: Sent,
-        nodes: Tensor,
-        shift: Tensor | None,
-    ) -> Tensor:
-        """The new state of the targets, from the sum over the `count` attached nodes and what the targets send."""
+    def own(self, sums: Tensor, count: Tensor, sent: Sent, loops: Tensor, shift: Tensor | None) -> Tensor:
+        """The new state of the targets, from the sum over the `count` attached nodes and what the targets send; `loops` is
+        1 for targets with a self-loop."""
         raise NotImplementedError
 
 
@@ -145,21 +136,19 @@ class Sums(Layer):
         return pulled
 
     def clean(self, around: Surroundings, sent: Sent) -> Sent:
-        """The aggregate of each node that gains the target (without its message), its scale, and of one that has it."""
+        """Messages; the aggregate of each node that gains the target (without its message), its scale, and of one that has it."""
         weight = around.loops + self.loop
         total = around.spread(sent[0]) + weight[:, None] * sent[0]
         if not self.mean:
-            return total, torch.ones_like(total[:, :1]), total
+            return sent[0], total, torch.ones_like(total[:, :1]), total
         count = (around.degree + weight)[:, None]
         scale, kept = 1 / (count + 1), 1 / count.clamp_min(1)
-        return scale * total, scale, kept * total
+        return sent[0], scale * total, scale, kept * total
 
-    def near(
-        self, around: Surroundings, sent: Sent, clean: Sent, nodes: Tensor, rows: Tensor | None
-    ) -> Tensor:
+    def near(self, around: Surroundings, clean: Sent, nodes: Tensor, rows: Tensor | None) -> Tensor:
         """[B, n, F]: v's neighbours, and the target if it is not one of them."""
-        gained, scale, kept = clean
-        total = torch.addcmul(gained, sent[0][nodes][:, None], scale)
+        z, gained, scale, kept = clean
+        total = torch.addcmul(gained, z[nodes][:, None], scale)
         targets, neighbours = around.edges_of(nodes)
         return total.index_put_((targets, neighbours), kept[neighbours])
 
@@ -167,17 +156,9 @@ class Sums(Layer):
         """The message itself."""
         return Payload(sent[0])
 
-    def own(
-        self,
-        around: Surroundings,
-        sums: Tensor,
-        count: Tensor,
-        sent: Sent,
-        nodes: Tensor,
-        shift: Tensor | None,
-    ) -> Tensor:
+    def own(self, sums: Tensor, count: Tensor, sent: Sent, loops: Tensor, shift: Tensor | None) -> Tensor:
         """The sum or mean over attached nodes and loops."""
-        weight = (around.loops[nodes] + self.loop)[:, None]
+        weight = (loops + self.loop)[:, None]
         total = sums.add_(weight * sent[0])  # in place: nobody else reads the sums
         return total.div_((count[..., None] + weight).clamp_min(1)) if self.mean else total
 
@@ -222,12 +203,10 @@ class Symmetric(Layer):
         """The same sum: it is symmetric."""
         return self.over((weight,), around)
 
-    def near(
-        self, around: Surroundings, sent: Sent, clean: Sent, nodes: Tensor, rows: Tensor | None
-    ) -> Tensor:
+    def near(self, around: Surroundings, clean: Sent, nodes: Tensor, rows: Tensor | None) -> Tensor:
         """[B, n, F], from the degrees that the whole row implies."""
         assert rows is not None
-        z, loop = sent[0], self.loop(around.loops)
+        z, loop = clean[0], self.loop(around.loops)
         without = around.degree + loop - around.adjacent(nodes).to(z.dtype)
         scale = inverse_root(without + rows)
         scale[torch.arange(nodes.numel(), device=nodes.device), nodes] = (
@@ -246,17 +225,9 @@ class Symmetric(Layer):
             return Payload((degree + ~around.adjacent(nodes)).rsqrt()[..., None] * z)
         return Payload((degree + 1).rsqrt()[:, None] * z, inverse_root(degree)[:, None] * z)
 
-    def own(
-        self,
-        around: Surroundings,
-        sums: Tensor,
-        count: Tensor,
-        sent: Sent,
-        nodes: Tensor,
-        shift: Tensor | None,
-    ) -> Tensor:
+    def own(self, sums: Tensor, count: Tensor, sent: Sent, loops: Tensor, shift: Tensor | None) -> Tensor:
         """The sum scaled by the target's noisy degree."""
-        loop = self.loop(around.loops)[nodes]
+        loop = self.loop(loops)
         root = inverse_root(count + loop)[..., None]
         return root * (sums + loop[:, None] * root * sent[0])
 

@@ -7,18 +7,15 @@ listed links may touch in any sample.
 
 import time
 from collections.abc import Callable, Iterator
-from functools import cached_property
-from typing import ClassVar
+from functools import cached_property, partial
 
 import torch
 from torch import Tensor, nn
 
 from unswayed.errors import Unsupported
-from unswayed.sampling.classifier import Classifier
 from unswayed.sampling.drawing import distinct
-from unswayed.sampling.engines import philox_triton
-from unswayed.sampling.engines.cores import cores, full_precision
-from unswayed.sampling.engines.counting import Counting
+from unswayed.sampling.engines.cores import cores
+from unswayed.sampling.engines.engine import FastEngine, spans
 from unswayed.sampling.engines.generic import part
 from unswayed.sampling.engines.obstacles import Elsewhere
 from unswayed.sampling.engines.plan import Steps
@@ -52,65 +49,47 @@ def node_plan(model: nn.Module) -> Steps:
     return plan
 
 
-class PlanEngine(Counting):
-    """Gives the generic engine's votes, but for logits that tie within rounding, for `Row` and `Pairs` and known layers."""
+class PlanEngine(FastEngine):
+    """For `Row` and `Pairs`, and known layers."""
 
-    name: ClassVar[str] = "plan"
+    name = "plan"
     chosen: str = ""  # the arrangement that was fastest
     tried: int = 0  # samples that all were timed on
 
+    graph: Graph | None = None
+    plan_of = staticmethod(node_plan)
+
     @classmethod
-    def supports(cls, question: Question) -> str | None:
-        """None if the model is understood step by step, otherwise the obstacle in words."""
+    def unsuited(cls, question: Question) -> str | None:
+        """Only the links of one node, or listed ones, may be noisy, and all of their noise must be drawn."""
         threat = question.threat
         listed = threat.row_view() is not None or threat.parts
         if threat.nodes is None or not listed or not threat.undirected:
             return Elsewhere("the threat is not Row, or Pairs with nodes")
         if question.sparse:
             return "only the changes of the noise are drawn, and it knows whole rows"
-        if not isinstance(question.model, nn.Module):
-            return "the classifier is not a torch module"
         if layout_of(question, 0).graph.x is None:
             return "the graph has no features"
-        try:
-            plan = node_plan(question.model)
-        except Unsupported as obstacle:
-            return str(obstacle)
-        if not plan.local and threat.row_view() is None:
+        known = isinstance(question.model, nn.Module) and threat.row_view() is None
+        if known and not node_plan(question.model).local:
             return "a norm reads all nodes at once, and pairs may touch any of them"
         return None
 
-    def __init__(self, question: Question) -> None:
-        self.question = question
-        self.kept: dict[tuple[int, ...], Asker] = {}
-        self.device = torch.device(question.device)
-        if self.device.type == "cuda":
-            philox_triton.register()
-        self.classifier = Classifier(
-            question.model, question.threat, question.classes, question.device, question.dtype
-        )
-        self.kind = question.dtype or next(
-            (p.dtype for p in self.classifier.model.parameters()), torch.float32
-        )
-        self.graph: Graph | None = None
-        self._settle()
-        self.classes = self.answers(0, 1, (0,)).shape[-1]
-
     def _settle(self) -> None:
-        self.threat, self.kept = self.question.threat, {}
+        self.threat, self.kept = self.question.threat, dict[tuple[int, ...], Asker]()
         graph = layout_of(self.question, 0).graph
         if graph is self.graph:
             return
         assert graph.x is not None
         self.graph = graph
         self.__dict__.pop("tables", None)
-        with self.classifier.evaluation(), torch.no_grad():
+        with self.asking():
             plan = node_plan(self.classifier.model)
             self.known = Planned(plan, graph.x.to(device=self.device, dtype=self.kind))
 
     def labels(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> Tensor:
         """int64[samples, targets]: the votes themselves; -1 is no answer."""
-        asked = tuple(range(len(self.threat))) if targets is None else tuple(targets)
+        asked = self._asked(targets)
         place = {target: i for i, target in enumerate(asked)}
 
         def ask() -> Tensor:
@@ -124,30 +103,25 @@ class PlanEngine(Counting):
 
     def answers(self, start: int, stop: int, targets: tuple[int, ...], noise: Noise | None = None) -> Tensor:
         """[samples, targets, classes]: the logits that votes are read from."""
-        parts = [said for _, _, said in self._answered(start, stop, targets, noise)]
-        return torch.cat(parts, dim=1)
+        rows: dict[range, list[Tensor]] = {}
+        for span, _, said in self._answered(start, stop, targets, noise):
+            rows.setdefault(span, []).append(said)
+        return torch.cat([torch.cat(said, dim=1) for said in rows.values()])
 
     def _answered(
         self, start: int, stop: int, asked: tuple[int, ...], noise: Noise | None = None
     ) -> Iterator[tuple[range, tuple[int, ...], Tensor]]:
         """(samples, targets, answers [samples, targets, classes]) of one span and group after another."""
         words = max((self.threat.drawn(target) for target in asked), default=1)
-        step = max(4, room(SPAN, self.device) // words // 4 * 4) if noise is None else stop - start
-        with self.classifier.evaluation(), torch.no_grad(), full_precision():
-            for low in range(start, stop, step):
-                span = range(low, min(low + step, stop))
-                shared = self._draw(span, words, None, noise) if self.question.shared else None
-                for group in groups_of(self.question, asked):
-                    width, key = self.threat.drawn(group[0]), self.question.key_of(group[0])
-                    drawn = shared or self._draw(span, width, key, noise)
-                    flips = drawn[0][:, :width], drawn[1][:, :width]
-                    yield span, group, self._ask(group, flips)
-
-    def _draw(self, span: range, words: int, key: int | None, noise: Noise | None) -> Flips:
         question = self.question
-        return question.stream.flips(
-            span.start, span.stop, words, noise or question.noise, target=key, device=self.device
-        )
+        with self.asking():
+            for span in spans(start, stop, room(SPAN, self.device) / words):
+                draw = partial(question.flips, span.start, span.stop, noise=noise)
+                shared = draw(words, None) if question.shared else None
+                for group in groups_of(question, asked):
+                    width = self.threat.drawn(group[0])
+                    drawn = shared or draw(width, question.key_of(group[0]))
+                    yield span, group, self._ask(group, (drawn[0][:, :width], drawn[1][:, :width]))
 
     def _ask(self, group: tuple[int, ...], flips: Flips) -> Tensor:
         """[S, T, C]; equal rows of a target whose noise only hides are asked about once."""

@@ -70,7 +70,7 @@ class Prepared:
         for i in sorted(self.near_steps):
             step = self.plan.steps[i]
             if step.layer is not None:
-                near[i] = step.layer.near(self.around, self.sent[i], self.clean[i], nodes, rows)
+                near[i] = step.layer.near(self.around, self.clean[i], nodes, rows)
             elif step.run is not None:
                 near[i] = step.run(*(near[k] if k in near else self.rest[k] for k in step.inputs))
         return near
@@ -96,13 +96,13 @@ class Replaced:
 
     def _own(self, layer: Layer, others: Sent, targets: Sent, first: bool) -> Tensor:
         """The targets' state after `layer`, from what the other nodes and the targets send."""
-        around = self.prepared.around
+        around, loops = self.prepared.around, self.prepared.around.loops[self.nodes]
         if isinstance(layer, Attention):
             others = tuple(t[None] for t in others) if first else others
-            return layer.own_attending(around, others, self.rows, targets, self.nodes)
+            return layer.own_attending(others, self.rows, targets, loops)
         payload = layer.payload(around, others, self.nodes)
         count = self.rows.sum(1).to(targets[0].dtype)
-        return layer.own(around, self.sum(payload), count, targets, self.nodes, payload.shift)
+        return layer.own(self.sum(payload), count, targets, loops, payload.shift)
 
     def forward(self) -> Tensor:
         """[B, C]: the plan's output for the targets."""

@@ -1,26 +1,31 @@
 """Rows of graphs that differ: each target has a row engine of its own."""
 
 from dataclasses import replace
-from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from unswayed.sampling.engines.counting import Counting
+from unswayed.sampling.engines.engine import Engine, FastEngine
 from unswayed.sampling.engines.obstacles import Elsewhere
+from unswayed.sampling.engines.plan_engine import PlanEngine
 from unswayed.sampling.engines.row_engine import RowEngine
 from unswayed.sampling.engines.row_few import FewEngine
 from unswayed.sampling.engines.row_kept import KeptEngine
 from unswayed.sampling.question import Question
 from unswayed.theory.noise import Noise
 
-KINDS: tuple[type[RowEngine], ...] = (FewEngine, KeptEngine, RowEngine)  # the fastest that knows a row
+KINDS: tuple[type[FastEngine], ...] = (
+    FewEngine,
+    KeptEngine,
+    RowEngine,
+    PlanEngine,
+)  # the fastest that knows a row
 
 
-class RowsApartEngine(Counting):
-    """Gives the generic engine's votes, but for logits that tie within rounding, for nodes that each arrive alone."""
+class RowsApartEngine(Engine):
+    """For nodes that each arrive alone."""
 
-    name: ClassVar[str] = "row"
+    name = "row"
 
     @classmethod
     def supports(cls, question: Question) -> str | None:
@@ -33,7 +38,7 @@ class RowsApartEngine(Counting):
     def __init__(self, question: Question) -> None:
         self.question, first = question, _alone(question, 0)
         self.engine = next(kind(first) for kind in KINDS if kind.supports(first) is None)
-        self.classes = self.engine.classes
+        self.classes, self.name = self.engine.classes, self.engine.name
         self._settle()
 
     def _settle(self) -> None:
@@ -41,15 +46,15 @@ class RowsApartEngine(Counting):
 
     def labels(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> Tensor:
         """int64[samples, targets]: the votes themselves; -1 is no answer."""
-        asked = range(len(self.question.threat)) if targets is None else targets
-        return torch.cat([self._of(target).labels(start, stop) for target in asked], dim=1)
+        said = [self._of(target).labels(start, stop) for target in self._asked(targets)]
+        return torch.cat(said, dim=1)
 
     def answers(self, start: int, stop: int, targets: tuple[int, ...], noise: Noise | None = None) -> Tensor:
         """[samples, targets, classes]: the logits that votes are read from."""
         parts = [self._of(target).answers(start, stop, (0,), noise) for target in targets]
         return torch.cat(parts, dim=1)
 
-    def _of(self, target: int) -> RowEngine:
+    def _of(self, target: int) -> FastEngine:
         if self.last != target:
             self.engine, self.last = self.engine.moved(_alone(self.question, target)), target
         return self.engine

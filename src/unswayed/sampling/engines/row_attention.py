@@ -48,19 +48,10 @@ class Attended:
         node, (values, scores) = self.nodes[t], self.near[t]
         rows = drawn.attached(self.around, node)
         size = max(1, room(ELEMENTS, rows.device) // scores.numel())
-        near = (values[None], scores[None])
-        return torch.cat(
-            [
-                self.layer.own_attending(
-                    self.around,
-                    near,
-                    rows[i : i + size],
-                    tuple(p[i : i + size] for p in own),
-                    node.expand(len(rows[i : i + size])),
-                )
-                for i in range(0, len(rows), size)
-            ]
-        )
+        near, loops = (values[None], scores[None]), self.around.loops[node, None]
+        parts = zip(*(torch.split(part, size) for part in (rows, *own)), strict=True)
+        said = [self.layer.own_attending(near, some, tuple(mine), loops) for some, *mine in parts]
+        return torch.cat(said)
 
 
 class Signs:

@@ -1,23 +1,22 @@
 """The row engine: exact votes for two-layer models under row noise, by a few matrix products for all samples."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
-from typing import ClassVar
+from functools import cached_property, partial
 
 import torch
 from torch import Tensor, nn
 
 from unswayed.errors import Unsupported
-from unswayed.sampling.classifier import Classifier
 from unswayed.sampling.drawing import distinct
-from unswayed.sampling.engines import philox_triton
 from unswayed.sampling.engines.attention import Attention
-from unswayed.sampling.engines.cores import Cores, cores, full_precision
-from unswayed.sampling.engines.counting import Counting
+from unswayed.sampling.engines.cores import Cores, cores
+from unswayed.sampling.engines.engine import FastEngine, precision, spans
 from unswayed.sampling.engines.layers import Layer, Sent
 from unswayed.sampling.engines.obstacles import Elsewhere
+from unswayed.sampling.engines.plan import Steps
+from unswayed.sampling.engines.plan_engine import PlanEngine
 from unswayed.sampling.engines.room import room, within_memory
-from unswayed.sampling.engines.row import Prepared, Replaced, own_states, row_plan
+from unswayed.sampling.engines.row import Prepared, own_states, row_plan
 from unswayed.sampling.engines.row_attention import Attended
 from unswayed.sampling.engines.row_coupled import Coupled, coupling
 from unswayed.sampling.engines.row_sorted import SortedSum
@@ -28,85 +27,76 @@ from unswayed.sampling.question import Question
 from unswayed.theory.noise import Noise
 
 FirstSum = CommonSum | SortedSum | TargetSum
-# Numbers held at a time: noise of a span of samples (bits), payloads of a chunk of targets, the states of attached nodes they
-# are made from, and the noise of a chunk of samples as floats. KEPT: payloads that stay for the next block.
+
+# Numbers held at a time: noise of a span of samples (bits), payloads of a chunk of targets, the states of attached nodes
+# from which they are made, and the noise of a chunk of samples as floats. KEPT: payloads that stay for the next block.
 SPAN = {"cpu": 2**26, "cuda": 2**33}
 PAYLOAD = {"cpu": 2**24, "cuda": 2**31}
 NEAR = {"cpu": 2**20, "cuda": 2**29}
 FLOATS = {"cpu": 2**21, "cuda": 2**30}
 OWN = {"cpu": 2**20, "cuda": 2**30}
 KEPT = {"cpu": 2**26, "cuda": 2**32}
-HUGE = (
-    2.0**13
-)  # times the usual features: where two such cancel, what rounding leaves is a thousandth of a usual one
+HUGE = 2.0**13  # times the usual features: where two such cancel, rounding leaves a thousandth of a usual one
 WILD = 8.0  # a clean neighbour that flips is subtracted again: what is left may be e^WILD times smaller
 
 
-class RowEngine(Counting):
-    """Gives the generic engine's votes, but for logits that tie within rounding, for `Row` and two known layers."""
+def uncoupled_plan(model: nn.Module) -> Steps:
+    """The plan of a model of two layers whose sums over a row are known for all samples at once; otherwise Unsupported."""
+    plan = row_plan(model)
+    if coupling(plan) == "coupled":
+        raise Unsupported(
+            "Its first layer's states depend on the whole row, and no sum over a row knows them."
+        )
+    return plan
 
-    name: ClassVar[str] = "row"
+
+class RowEngine(FastEngine):
+    """For `Row` and two known layers."""
+
+    name = "row"
+    graph: Graph | None = None
+    plan_of = staticmethod(uncoupled_plan)
 
     @classmethod
-    def supports(cls, question: Question) -> str | None:
-        """None if the model is understood step by step, otherwise the obstacle in words."""
+    def unsuited(cls, question: Question) -> str | None:
+        """Only rows of a graph may be noisy, and no feature may drown the others."""
         if (view := question.threat.row_view()) is None:
             return Elsewhere("the threat is not Row")
-        if not isinstance(question.model, nn.Module):
-            return "the classifier is not a torch module"
         if view.graph.x is None:
             return "the graph has no features"
-        try:
-            row_plan(question.model)
-        except Unsupported as obstacle:
-            return str(obstacle)
-        single = (question.dtype or next(question.model.parameters(), torch.empty(0)).dtype) != torch.float64
-        if single and not ordinary(view.graph.x, HUGE):
+        if precision(question) is not torch.float64 and not ordinary(view.graph.x, HUGE):
             return "some features are so large beside the others that the order of sums decides, which depends on the clean row here"
         return None
-
-    def __init__(self, question: Question) -> None:
-        self.question, self.device = question, torch.device(question.device)
-        if self.device.type == "cuda":
-            philox_triton.register()
-        self.classifier = Classifier(
-            question.model, question.threat, question.classes, question.device, question.dtype
-        )
-        self.graph: Graph | None = None
-        self._settle()
-        with self.classifier.evaluation(), torch.no_grad():
-            self.classes, self.width = self._sizes(self.nodes[:1])
 
     def _settle(self) -> None:
         view = self.question.threat.row_view()
         assert view is not None
+        assert view.graph.x is not None
         self.nodes = view.nodes.to(self.device)
         self.kept: dict[tuple[tuple[int, ...], bool], RowLogits] = {}
         if view.graph is not self.graph:
-            self.graph, self.known = view.graph, self._prepared(view.graph)
-            self.coupling = "coupled" if self._scores_are_wild() else coupling(self.known.plan)
-            if self.coupling == "relu" and not all(ordinary(sent[0]) for sent in self.known.sent.values()):
-                self.coupling = "coupled"
+            self.graph, around = view.graph, (view.graph.edge_index, view.graph.num_nodes)
+            with self.asking():
+                self.known = Prepared(
+                    row_plan(self.classifier.model),
+                    Surroundings.of(*around, self.kind, self.device),
+                    view.graph.x.to(device=self.device, dtype=self.kind),
+                )
+        self.safe = PlanEngine(self.question) if self._wild() else None
 
-    def _prepared(self, graph: Graph) -> Prepared:
-        """What does not depend on the targets of this graph."""
-        assert graph.x is not None
-        with self.classifier.evaluation(), torch.no_grad():
-            plan, parameters = row_plan(self.classifier.model), self.classifier.model.parameters()
-            kind = self.question.dtype or next((p.dtype for p in parameters), torch.float32)
-            around = Surroundings.of(graph.edge_index, graph.num_nodes, kind, self.device)
-            return Prepared(plan, around, graph.x.to(device=self.device, dtype=kind))
-
-    def _scores_are_wild(self) -> bool:
-        """Whether a first layer's attention weights could vanish next to each other, so that each row needs its own scale."""
+    def _wild(self) -> bool:
+        """Whether what is counted and taken away again, or weighed on one scale for all rows, could drown the rest."""
         layers = [(self.known.plan.steps[i].layer, sent) for i, sent in self.known.sent.items()]
+        if coupling(self.known.plan) == "relu" and not all(ordinary(sent[0]) for _, sent in layers):
+            return True
         return any(isinstance(layer, Attention) and layer.spread(sent) > WILD for layer, sent in layers)
 
-    def _sizes(self, node: Tensor) -> tuple[int, int]:
-        """The number of output columns, and of the columns that one target takes in the widest matrix product."""
+    @cached_property
+    def width(self) -> int:
+        """The number of columns that one target takes in the widest matrix product."""
         known, steps = self.known, self.known.plan.steps
-        rows = torch.zeros((1, known.around.n), dtype=torch.bool, device=self.device)
-        near = known.near(node, rows)
+        none = torch.zeros((1, known.around.n), dtype=torch.bool, device=self.device)
+        near = known.near(self.nodes[:1], none)
         widths = [1]
         for i in known.plan.convs:
             layer = steps[i].layer
@@ -116,11 +106,13 @@ class RowEngine(Counting):
                 widths.append(4 * width if isinstance(layer, Attention) else width)
             elif isinstance(layer, Attention) and not SortedSum.suits(layer, known.sent[i]):
                 widths.append(2 * known.sent[i][0][0].numel())
-        return int(Replaced(known, node, rows).forward().shape[-1]), max(widths)
+        return max(widths)
 
     def labels(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> Tensor:
         """int64[samples, targets]: the votes themselves; -1 is no answer."""
-        asked = tuple(range(len(self.nodes))) if targets is None else tuple(targets)
+        if self.safe is not None:
+            return self.safe.labels(start, stop, targets)
+        asked = self._asked(targets)
 
         def ask() -> Tensor:
             said = torch.empty((stop - start, len(asked)), dtype=torch.int64, device=self.device)
@@ -133,10 +125,9 @@ class RowEngine(Counting):
 
     def _labels(self, start: int, stop: int, asked: tuple[int, ...]) -> Iterator[tuple[int, int, Tensor]]:
         """(first sample, first target, labels [samples, targets]) of one chunk after another."""
-        span = max(4, room(SPAN, self.device) // self.known.around.n // 4 * 4)
-        with self.classifier.evaluation(), torch.no_grad(), full_precision(), cores(self.device) as on:
-            for low in range(start, stop, span):
-                high = min(low + span, stop)
+        with self.asking(), cores(self.device) as on:
+            for span in spans(start, stop, room(SPAN, self.device) / self.known.around.n):
+                low, high = span.start, span.stop
                 if self.question.shared:
                     drawn = self._draw(low, high, None, on)
                     yield from ((low, *chunk) for chunk in self._chunks(drawn, asked, on))
@@ -152,29 +143,24 @@ class RowEngine(Counting):
 
     def answers(self, start: int, stop: int, targets: tuple[int, ...], noise: Noise | None = None) -> Tensor:
         """[samples, targets, classes]: the logits that votes are read from."""
-        together = self.question.shared and self.coupling != "coupled"
-        groups = [targets] if together else [(target,) for target in targets]
-        with self.classifier.evaluation(), torch.no_grad(), full_precision(), cores(self.device) as on:
-            return torch.cat([self._answer_group(start, stop, group, on, noise) for group in groups], dim=1)
-
-    def _answer_group(
-        self, start: int, stop: int, group: tuple[int, ...], on: Cores, noise: Noise | None
-    ) -> Tensor:
-        drawn = self._draw(start, stop, self.question.key_of(group[0]), on, noise)
-        return self._asker(group, drawn.alike)(drawn)
+        if self.safe is not None:
+            return self.safe.answers(start, stop, targets, noise)
+        groups = [targets] if self.question.shared else [(target,) for target in targets]
+        said = []
+        with self.asking(), cores(self.device) as on:
+            for group in groups:
+                drawn = self._draw(start, stop, self.question.key_of(group[0]), on, noise)
+                said.append(self._asker(group, drawn.alike)(drawn))
+        return torch.cat(said, dim=1)
 
     def _draw(self, low: int, high: int, key: int | None, on: Cores, noise: Noise | None = None) -> Drawn:
-        question, n = self.question, self.known.around.n
-        noise = noise or question.noise
-        if on.pool is None:
-            drawn = question.stream.flips(low, high, n, noise, target=key, device=self.device)
-            return Drawn(*drawn)
-        step = max(4, FLOATS["cpu"] // n // 4 * 4)
+        """On a CPU by as many threads as there are."""
+        n, most = self.known.around.n, high - low + 4
         parts = on.map(
-            lambda begin: question.stream.flips(begin, min(begin + step, high), n, noise, target=key),
-            range(low, high, step),
+            lambda span: self.question.flips(span.start, span.stop, n, key, noise),
+            spans(low, high, most if on.pool is None else FLOATS["cpu"] / n),
         )
-        zero = torch.cat([part[0] for part in parts])
+        zero = torch.cat([part[0] for part in parts]) if len(parts) > 1 else parts[0][0]
         return Drawn(zero, zero if parts[0][0] is parts[0][1] else torch.cat([part[1] for part in parts]))
 
     def _chunks(self, drawn: Drawn, asked: tuple[int, ...], on: Cores) -> Iterator[tuple[int, Tensor]]:
@@ -190,8 +176,6 @@ class RowEngine(Counting):
         return self.classifier.votes(ask(drawn))
 
     def _targets_at_once(self) -> int:
-        if self.coupling == "coupled":
-            return 1
         return max(1, min(128, room(PAYLOAD, self.device) // (self.known.around.n * self.width)))
 
     def _parts(self, drawn: Drawn, targets: int) -> Iterator[Drawn]:
@@ -203,30 +187,20 @@ class RowEngine(Counting):
 
     def _asker(self, group: tuple[int, ...], alike: bool) -> Callable[[Drawn], Tensor]:
         """A function from noise to the logits [S, T, C] of these targets; kept for the next block where there is room."""
-        nodes = self.nodes[list(group)]
-        if self.coupling == "coupled":
-            return lambda drawn: self._replaced(nodes, drawn)
         if (group, alike) in self.kept:
             return self.kept[group, alike]
-        ask = RowLogits(self.known, nodes, alike, self.coupling == "relu")
+        ask = RowLogits(self.known, self.nodes[list(group)], alike)
         held = sum(len(others) for others, _ in self.kept) + len(group)
         if held * self.known.around.n * self.width <= room(KEPT, self.device):
             self.kept[group, alike] = ask
         return ask
 
-    def _replaced(self, nodes: Tensor, drawn: Drawn) -> Tensor:
-        """Any coupled layer, any activation: the states of attached nodes anew for every sample."""
-        rows = drawn.attached(self.known.around, nodes[0])
-        size = max(1, room(NEAR, self.device) // (self.known.around.n * self.known.width))
-        out = [Replaced(self.known, nodes.expand(len(part)), part).forward() for part in _split(rows, size)]
-        return torch.cat(out)[:, None]
-
 
 class RowLogits:
     """The logits of a chunk of targets for any noise; everything that is the same for all samples is computed here."""
 
-    def __init__(self, known: Prepared, nodes: Tensor, alike: bool, relu: bool) -> None:
-        self.known, self.nodes = known, nodes
+    def __init__(self, known: Prepared, nodes: Tensor, alike: bool) -> None:
+        self.known, self.nodes, self.loops = known, nodes, known.around.loops[nodes]
         around, near = known.around, room(NEAR, nodes.device)
         self.near = Near(around, nodes)
         self.degree = Degrees(self.near, around.degree.dtype, alike)
@@ -235,9 +209,9 @@ class RowLogits:
         for i, sent in known.sent.items():
             layer = known.plan.steps[i].layer
             assert layer is not None
-            self.first[i] = _first_sum(layer, around, sent, self.near, alike, near)
+            self.first[i] = _first_sum(layer, around, sent, self.near, near)
         seconds = [i for i in known.plan.convs if known.plan.steps[i].depth == 2]
-        if relu:
+        if coupling(known.plan) == "relu":
             self.second = {i: Coupled(known, i, nodes) for i in seconds}
         else:
             self._fill(seconds, alike, max(1, near // (around.n * known.width)))
@@ -263,34 +237,33 @@ class RowLogits:
 
     def __call__(self, drawn: Drawn) -> Tensor:
         """[S, T, C]."""
-        around, nodes = self.known.around, self.nodes
-        flips = Flips.of(drawn, self.near, around.degree.dtype)
+        flips = Flips.of(drawn, self.near, self.loops.dtype)
         count = self.degree(flips)
 
         def first(i: int, layer: Layer, targets: Sent) -> Tensor:
             total, shift = self.first[i]
-            return layer.own(around, total(flips), count, targets, nodes, shift)
+            return layer.own(total(flips), count, targets, self.loops, shift)
 
         def second(i: int, layer: Layer, targets: Sent) -> Tensor:
             total = self.second[i]
             if isinstance(total, Attended):
                 return total(drawn, flips, targets)
             sums = total(flips) if isinstance(total, TargetSum) else total(flips, count)
-            return layer.own(around, sums, count, targets, nodes, None)
+            return layer.own(sums, count, targets, self.loops, None)
 
-        logits = own_states(self.known, nodes, first, second)
+        logits = own_states(self.known, self.nodes, first, second)
         return logits.expand(len(drawn.from_zero), *logits.shape[-2:])
 
 
 def _first_sum(
-    layer: Layer, around: Surroundings, sent: Sent, near: Near, alike: bool, size: int
+    layer: Layer, around: Surroundings, sent: Sent, near: Near, size: int
 ) -> tuple[FirstSum, Tensor | None]:
     """The sum of a first layer's payload, and the scale of its attention weights."""
     nodes = near.nodes
     if not isinstance(layer, Attention):
         return CommonSum(near, layer.payload(around, sent, nodes)), None
     if SortedSum.suits(layer, sent):
-        sums = SortedSum(layer, around, sent, nodes, alike)
+        sums = SortedSum(layer, sent, near)
         return sums, sums.shift
     total, shifts = TargetSum(around, near), []
     step = max(1, size // (around.n * sent[0][0].numel()))
@@ -300,7 +273,3 @@ def _first_sum(
         assert payload.shift is not None
         shifts.append(payload.shift)
     return total, torch.cat(shifts)
-
-
-def _split(rows: Tensor, size: int) -> list[Tensor]:
-    return [rows[i : i + size] for i in range(0, len(rows), size)]

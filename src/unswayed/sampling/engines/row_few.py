@@ -5,22 +5,21 @@ own neighbours. What is there is added up; nothing is counted first and taken aw
 """
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from unswayed.errors import Unsupported
 from unswayed.sampling.drawing import FewStream
 from unswayed.sampling.engines.attention import Attention
-from unswayed.sampling.engines.cores import full_precision
+from unswayed.sampling.engines.engine import spans
 from unswayed.sampling.engines.layers import Layer, Sent
 from unswayed.sampling.engines.obstacles import Elsewhere
+from unswayed.sampling.engines.plan import Steps
 from unswayed.sampling.engines.room import room, within_memory
-from unswayed.sampling.engines.row import Prepared, own_states, row_plan
-from unswayed.sampling.engines.row_coupled import coupling
+from unswayed.sampling.engines.row import Prepared, own_states
 from unswayed.sampling.engines.row_engine import RowEngine
-from unswayed.sampling.engines.row_kept import Gathered, confined
+from unswayed.sampling.engines.row_kept import Gathered, confined, free_plan
 from unswayed.sampling.engines.surroundings import Surroundings, compressed
 from unswayed.sampling.question import Question
 from unswayed.theory.noise import Noise
@@ -29,38 +28,35 @@ DRAWN = {"cpu": 2**22, "cuda": 2**26}  # entries that are added in the samples h
 NODES = {"cpu": 2**13, "cuda": 2**20}  # attached nodes whose states are computed at a time
 
 
-class FewEngine(RowEngine):
-    """Gives the generic engine's votes, but for logits that tie within rounding, for `Row`, few additions and two known layers."""
+def few_plan(model: nn.Module) -> Steps:
+    """The plan of a model of two layers of sums that do not couple; otherwise Unsupported."""
+    plan = free_plan(model)
+    if any(isinstance(step.layer, Attention) for step in plan.steps):
+        raise Unsupported("it attends")
+    return plan
 
-    name: ClassVar[str] = "few"
+
+class FewEngine(RowEngine):
+    """For `Row`, few additions and two known layers."""
+
+    name = "few"
+
+    plan_of = staticmethod(few_plan)
 
     @classmethod
-    def supports(cls, question: Question) -> str | None:
-        """None if the model is understood step by step, otherwise the obstacle in words."""
-        if not question.few:
-            return Elsewhere("the noise is not drawn by what changes")
-        if (obstacle := super().supports(question)) is not None:
-            return obstacle
-        try:
-            plan = row_plan(question.model)
-        except Unsupported as problem:
-            return str(problem)
-        if any(isinstance(step.layer, Attention) for step in plan.steps):
-            return "it attends"
-        return (
-            None
-            if coupling(plan) == "free"
-            else "its first layer divides by the degrees of both ends of an edge"
-        )
+    def unsuited(cls, question: Question) -> str | None:
+        """The noise must be drawn by what changes."""
+        few = question.few
+        return super().unsuited(question) if few else Elsewhere("the noise is not drawn by what changes")
 
     def labels(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> Tensor:
         """int64[samples, targets]: the votes themselves; -1 is no answer."""
-        asked = tuple(range(len(self.nodes))) if targets is None else tuple(targets)
+        asked = self._asked(targets)
+        each = self.question.noise.p_add * self.known.around.n, len(self.known.sent) * self.known.width / 8
 
         def ask() -> Tensor:
-            parts = [
-                torch.cat(list(self._votes_of(*span, asked)), dim=1) for span in self._spans(start, stop)
-            ]
+            held = spans(start, stop, room(DRAWN, self.device) / max(1.0, *each))
+            parts = [torch.cat(list(self._votes_of(span, asked)), dim=1) for span in held]
             return torch.cat(parts) if parts else torch.zeros((0, len(asked)), dtype=torch.int64)
 
         return within_memory(self.device, ask, lambda: None)
@@ -69,17 +65,10 @@ class FewEngine(RowEngine):
         """[samples, targets, classes]: the logits that votes are read from."""
         return torch.cat(list(self._logits(start, stop, targets, noise)), dim=1)
 
-    def _spans(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        each = max(
-            1.0, self.question.noise.p_add * self.known.around.n, len(self.known.sent) * self.known.width / 8
-        )
-        step = max(4, int(room(DRAWN, self.device) / each) // 4 * 4)
-        return ((low, min(low + step, stop)) for low in range(start, stop, step))
-
-    def _votes_of(self, start: int, stop: int, asked: tuple[int, ...]) -> Iterator[Tensor]:
-        for logits in self._logits(start, stop, asked):
+    def _votes_of(self, span: range, asked: tuple[int, ...]) -> Iterator[Tensor]:
+        for logits in self._logits(span.start, span.stop, asked):
             yield self.classifier.votes(logits)
-            self.tick(stop - start)
+            self.tick(len(span))
 
     def _logits(
         self, start: int, stop: int, asked: tuple[int, ...], noise: Noise | None = None
@@ -87,7 +76,7 @@ class FewEngine(RowEngine):
         """[S, 1, C] of one target after another."""
         stream, noise = self.question.stream, noise or self.question.noise
         assert isinstance(stream, FewStream)
-        with self.classifier.evaluation(), torch.no_grad(), full_precision():
+        with self.asking():
             drawn = stream.added(start, stop, self.known.around.n, noise, self.device)
             nodes = self.nodes[list(asked)]
             common = Common(self.known, nodes, stop - start, *drawn)
@@ -178,7 +167,7 @@ class Few:
 
     def _own(self, i: int, layer: Layer, targets: Sent, sums: Tensor) -> Tensor:
         total = sums + self.stayed @ self.near.tables[i][0][:-1]
-        return layer.own(self.near.known.around, total[:, None], self.count, targets, self.near.node, None)
+        return layer.own(total[:, None], self.count, targets, self.near.loops, None)
 
 
 def unlinked(known: Prepared, columns: Tensor) -> Prepared:

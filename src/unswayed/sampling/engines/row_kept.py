@@ -5,16 +5,15 @@ that it has while attached; a sample gathers the few that are kept, and adds the
 """
 
 import copy
-from typing import ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from unswayed.errors import Unsupported
 from unswayed.sampling.engines.attention import Attention
-from unswayed.sampling.engines.cores import full_precision
 from unswayed.sampling.engines.layers import Layer, Sent
 from unswayed.sampling.engines.obstacles import Elsewhere
+from unswayed.sampling.engines.plan import Steps
 from unswayed.sampling.engines.room import room, within_memory
 from unswayed.sampling.engines.row import Prepared, own_states, row_plan
 from unswayed.sampling.engines.row_coupled import coupling
@@ -27,34 +26,40 @@ from unswayed.theory.noise import Noise
 REMEMBERED = 2**10  # targets whose surroundings stay for the next block
 
 
-class KeptEngine(RowEngine):
-    """Gives the generic engine's votes, but for logits that tie within rounding, for `Row` under `Keep` and two known layers."""
+def free_plan(model: nn.Module) -> Steps:
+    """The plan of a model of two layers in which a node's state depends on nobody else who is attached; otherwise Unsupported."""
+    plan = row_plan(model)
+    if coupling(plan) != "free":
+        raise Unsupported("its first layer divides by the degrees of both ends of an edge")
+    return plan
 
-    name: ClassVar[str] = "kept"
+
+class KeptEngine(RowEngine):
+    """For `Row` under `Keep` and two known layers."""
+
+    name = "kept"
+    plan_of = staticmethod(free_plan)
 
     @classmethod
-    def supports(cls, question: Question) -> str | None:
-        """None if the model is understood step by step, otherwise the obstacle in words."""
+    def unsuited(cls, question: Question) -> str | None:
+        """The noise must keep a few links of each row."""
         if question.noise.drawing != "seats":
             return Elsewhere("the noise keeps no fixed number of links")
-        if (obstacle := super().supports(question)) is not None:
-            return obstacle
-        try:
-            free = coupling(row_plan(question.model)) == "free"
-        except Unsupported as problem:
-            return str(problem)
-        return None if free else "its first layer divides by the degrees of both ends of an edge"
+        return super().unsuited(question)
 
     def _settle(self) -> None:
         super()._settle()
         self.near: dict[int, Gathered] = {}
 
+    def _wild(self) -> bool:
+        return False  # every sample has scores, and a scale, of its own
+
     def labels(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> Tensor:
         """int64[samples, targets]: the votes themselves; -1 is no answer."""
-        asked = tuple(range(len(self.nodes))) if targets is None else tuple(targets)
+        asked = self._asked(targets)
 
         def ask() -> Tensor:
-            with self.classifier.evaluation(), torch.no_grad(), full_precision():
+            with self.asking():
                 return torch.cat([self._votes_of(target, start, stop) for target in asked], dim=1)
 
         return within_memory(self.device, ask, self.near.clear)
@@ -71,17 +76,15 @@ class KeptEngine(RowEngine):
 
     def answers(self, start: int, stop: int, targets: tuple[int, ...], noise: Noise | None = None) -> Tensor:
         """[samples, targets, classes]: the logits that votes are read from."""
-        with self.classifier.evaluation(), torch.no_grad(), full_precision():
+        with self.asking():
             return torch.cat([self._answer(start, stop, target, noise) for target in targets], dim=1)
 
     def _answer(self, start: int, stop: int, target: int, noise: Noise | None) -> Tensor:
-        question, ask = self.question, self._gathered(target)
-        _, flips = question.stream.flips(
-            start, stop, self.known.around.n, noise or question.noise, target=question.key_of(target)
-        )
-        there = ~flips[:, ask.columns[:-1].cpu()]
-        order = torch.where(there, torch.arange(ask.degree), ask.degree).sort(dim=1).values
-        return ask(torch.cat([order, torch.full((len(order), 1), ask.degree)], dim=1).to(self.device))
+        ask, n, key = self._gathered(target), self.known.around.n, self.question.key_of(target)
+        there = ~self.question.flips(start, stop, n, key, noise)[1][:, ask.columns[:-1]]
+        number = torch.arange(ask.degree, device=self.device)
+        order = torch.where(there, number, ask.degree).sort(dim=1).values
+        return ask(torch.cat([order, order.new_full((len(order), 1), ask.degree)], dim=1))
 
     def _gathered(self, target: int) -> "Gathered":
         if target not in self.near:
@@ -100,6 +103,7 @@ class Gathered:
         self.node = torch.full_like(node[None], self.degree)  # the target comes last
         self.known = confined(known, self.columns, star(known.around, self.columns))
         near = self.known.near(self.node, None)
+        self.loops = self.known.around.loops[self.node]
         self.tables = {i: self._table(i, near) for i in known.plan.convs}
 
     def _table(self, i: int, near: dict[int, Tensor]) -> Sent:
@@ -124,9 +128,9 @@ class Gathered:
         def first(i: int, layer: Layer, targets: Sent) -> Tensor:
             if isinstance(layer, Attention):
                 near = tuple(table[picks] for table in self.tables[i])
-                return layer.own_attending(known.around, near, there, targets, self.node)[:, None]
+                return layer.own_attending(near, there, targets, self.loops)[:, None]
             sums = self.tables[i][0][picks].sum(dim=1, keepdim=True)
-            return layer.own(known.around, sums, count.to(sums.dtype), targets, self.node, None)
+            return layer.own(sums, count.to(sums.dtype), targets, self.loops, None)
 
         def second(i: int, layer: Layer, targets: Sent) -> Tensor:
             attends = isinstance(layer, Attention)

@@ -5,7 +5,6 @@ the nodes in the order of b, a target needs the sum of e^b g over those beyond i
 others. So the sums over the stretches between the -a of all targets are enough: every node is in one of them.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -13,8 +12,7 @@ from torch import Tensor
 
 from unswayed.sampling.engines.attention import Attention
 from unswayed.sampling.engines.layers import Sent
-from unswayed.sampling.engines.row_sums import TOGETHER, Flips, ordinary
-from unswayed.sampling.engines.surroundings import Surroundings
+from unswayed.sampling.engines.row_sums import Flips, Near, ordinary
 
 # Clean neighbours are taken out of a sum that they are part of, so none may outweigh another node by more than e^UNLIKE, nor
 # have values so much larger than usual that its rounding would show.
@@ -42,63 +40,15 @@ class _Head:
         return self.scale[0] * beyond[self.cut] + self.scale[1] * before[self.cut]
 
 
-PayloadOf = Callable[[Tensor, Tensor], Tensor]  # [E, k], from places of targets and other nodes, both [E]
-
-
-class Corrections:
-    """What corrects a sum over all flipped entries: clean neighbours count unless they flip, the target never does."""
-
-    def __init__(
-        self, around: Surroundings, nodes: Tensor, added: PayloadOf, due: PayloadOf, alike: bool
-    ) -> None:
-        """`added` says what the sum counts for a flipped entry, `due` what a clean neighbour should count for."""
-        self.alike, size = alike, TOGETHER[nodes.device.type]
-        places = torch.arange(nodes.numel(), device=nodes.device)
-        self.blocks = [self._block(around, nodes, part, added, due) for part in torch.split(places, size)]
-
-    def _block(
-        self, around: Surroundings, nodes: Tensor, part: Tensor, added: PayloadOf, due: PayloadOf
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """(columns, what a flip from zero adds there, what one from one adds, what no flip at all adds)."""
-        targets, neighbours = around.edges_of(nodes[part])
-        far, close = added(part[targets], neighbours), due(part[targets], neighbours)
-        columns, place = torch.unique(torch.cat([neighbours, nodes[part]]), return_inverse=True)
-        shape = (columns.numel(), part.numel(), far.shape[1])
-        from_zero, from_one = far.new_zeros(shape), far.new_zeros(shape)
-        here = place[: neighbours.numel()]
-        from_zero[here, targets] = -far
-        from_zero[place[neighbours.numel() :], part - part[0]] = -added(part, nodes[part])
-        from_one[here, targets] = -close
-        constant = far.new_zeros(shape[1:]).index_add_(0, targets, close)
-        if self.alike:
-            from_zero += from_one
-        return columns, from_zero.flatten(1), from_one.flatten(1), constant
-
-    def __call__(self, flips: Flips, sums: Tensor) -> Tensor:
-        """[S, T, k]: the sums over all flipped entries, corrected."""
-        parts = torch.split(sums, TOGETHER[sums.device.type], dim=1)
-        return torch.cat(
-            [part + self._corrected(flips, *block) for part, block in zip(parts, self.blocks, strict=True)],
-            dim=1,
-        )
-
-    def _corrected(
-        self, flips: Flips, columns: Tensor, from_zero: Tensor, from_one: Tensor, constant: Tensor
-    ) -> Tensor:
-        fix = flips.from_zero.index_select(1, columns) @ from_zero
-        if not self.alike:
-            fix = fix + flips.from_one.index_select(1, columns) @ from_one
-        return fix.view(-1, *constant.shape) + constant
-
-
 class SortedSum:
-    """The sums of `Attention.payload` over the attached nodes, [S, T, H(C + 1)], and the shift they are scaled by."""
+    """The sums of `Attention.payload` over the attached nodes, [S, T, H(C + 1)], and the shift they are scaled by.
 
-    def __init__(
-        self, layer: Attention, around: Surroundings, sent: Sent, nodes: Tensor, alike: bool
-    ) -> None:
+    All flipped entries are added up first; those of the target and of its clean neighbours are taken away again.
+    """
+
+    def __init__(self, layer: Attention, sent: Sent, near: Near) -> None:
         values, sender, receiver, _ = sent
-        slope = layer.module.negative_slope
+        slope, nodes = layer.module.negative_slope, near.nodes
         top = sender.amax(0)[:, 0]
         self.shift = layer.score(top[:, None], receiver[nodes])
         self.heads = [
@@ -111,7 +61,12 @@ class SortedSum:
             weight = (score - self.shift[targets]).exp()[..., None]
             return torch.cat([weight * values[others], weight], dim=-1).flatten(1)
 
-        self.corrections = Corrections(around, nodes, weighed, weighed, alike)
+        due = weighed(near.targets, near.neighbours)
+        self.stayed = near.stayed(due)
+        self.taken = near.stayed(-due)
+        own = torch.split(weighed(torch.arange(len(nodes), device=nodes.device), nodes), near.size)
+        for block, counted in enumerate(own):
+            self.taken[block][near.own(block)] = -counted
 
     @staticmethod
     def suits(layer: Attention, sent: Sent) -> bool:
@@ -121,7 +76,9 @@ class SortedSum:
     def __call__(self, flips: Flips) -> Tensor:
         """[S, T, H(C + 1)]."""
         heads = torch.stack([head(flips.columns) for head in self.heads], dim=1)
-        return self.corrections(flips, heads.permute(3, 0, 1, 2).flatten(2))
+        sums = heads.permute(3, 0, 1, 2).flatten(2).contiguous()
+        near = flips.near
+        return near.add_to(near.add_to(sums, near.added, self.taken), near.stayed, self.stayed)
 
 
 def _head(values: Tensor, b: Tensor, a: Tensor, top: Tensor, slope: float) -> _Head:

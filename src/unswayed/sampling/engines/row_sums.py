@@ -24,7 +24,7 @@ def ordinary(payload: Tensor, times: float = RANGE) -> bool:
     """Whether no node sends [n, ...] more than so many times what the middle one of those that send anything does."""
     size = payload.detach().abs().flatten(1).amax(1)
     size = size[size > 0]
-    return not size.numel() or float(size.max()) <= RANGE * float(size.median())
+    return not size.numel() or float(size.max()) <= times * float(size.median())
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Near:
     def __init__(self, around: Surroundings, nodes: Tensor) -> None:
         self.nodes = nodes
         self.targets, self.neighbours = around.edges_of(nodes)
-        size = TOGETHER[nodes.device.type]
+        self.size = size = TOGETHER[nodes.device.type]
         self.spans = [(low, min(low + size, nodes.numel())) for low in range(0, nodes.numel(), size)]
         self.block_of = torch.arange(nodes.numel(), device=nodes.device) // size
         self.columns = [self._columns(*span) for span in self.spans]

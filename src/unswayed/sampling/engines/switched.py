@@ -54,6 +54,11 @@ class SwitchedLogits(Rounds):
         self.back = order.argsort()
         super().__init__(tables, Keys(keys, always.n))
         self.moved = self._incidence(always.degree.dtype)
+        ends = self.changed.ends  # which of them each node is, and one past the last for any other
+        self.end = {
+            depth: (place := ends.place(self.needed[depth - 1].keys)).where(place >= 0, ends.keys.numel())
+            for depth in self.rounds
+        }
 
     @property
     def width(self) -> int:
@@ -95,12 +100,12 @@ class SwitchedLogits(Rounds):
         there = torch.cat([present, torch.ones_like(present[:, :1])], dim=1)
         more = torch.cat([present @ self.moved, torch.zeros_like(present[:, :1])], dim=1)
         rounds = {depth: self._round(depth, there, more) for depth in self.rounds}
-        return self.output(rounds).expand(len(present), -1, -1)[:, self.back]
+        return self.output(rounds).expand(len(present), -1, -1).index_select(1, self.back)
 
     def _round(self, depth: int, there: Tensor, more: Tensor) -> Listed:
         """The links of these samples; `more` [S, ends + 1] neighbours than always has each end, and 0 any other node."""
-        known, place = self.rounds[depth], self.changed.ends.place(self.needed[depth - 1].keys)
-        degree = known.degree + more[:, place, None]
+        known = self.rounds[depth]
+        degree = known.degree + more.index_select(1, self.end[depth])[..., None]
         around = known.edges, degree, known.loops, known.at, there.index_select(1, self.switch[depth])
         return Listed(*around) if depth > 1 else First(*around, self.moving, self.still)
 

@@ -23,6 +23,7 @@ class Tables:
     def __init__(self, known: Planned, around: Surroundings) -> None:
         self.known, self.around = known, around
         self.starts, self.columns = around.adjacency.crow_indices(), around.adjacency.col_indices()
+        self.count = self.starts.diff()
         edges, steps = Edges(self.starts, self.columns, around.n), known.plan.steps
         graph = Listed(edges, around.degree[None, :, None], around.loops[None, :, None])
         self.first: dict[int, Tensor] = {}
@@ -35,10 +36,13 @@ class Tables:
 
 
 class Keys:
-    """Keys in ascending order, and where each of them is: by tables where they are not too few, which is much faster."""
+    """Keys in ascending order, and where each of them is: by tables where they are not too few, which is much faster.
+
+    Here and below numbers are picked by `index_select`, several times as fast as indexing.
+    """
 
     MANY = 1 / 1024  # of all keys that there might be: enough for tables …
-    SORTED = 1 / 128  # … and too many to be sorted
+    SORTED = 1 / 12  # … and too many to be sorted
 
     def __init__(self, keys: Tensor, size: int, there: Tensor | None = None) -> None:
         """Keys are below `size`; `there` bool[size] says which of them are there, if it is known."""
@@ -53,32 +57,33 @@ class Keys:
             return cls(torch.unique(torch.cat(parts)), size)
         there = torch.zeros(size, dtype=torch.bool, device=parts[0].device)
         for part in parts:
-            there[part] = True
+            there.index_fill_(0, part, True)
         return cls(there.nonzero()[:, 0], size, there)
 
     @cached_property
     def table(self) -> Tensor:
         """Where each key is; nothing that means anything where there is none."""
         table = torch.empty(self.size, dtype=torch.int64, device=self.keys.device)
-        table[self.keys] = torch.arange(self.keys.numel(), device=self.keys.device)
-        return table
+        return table.scatter_(0, self.keys, torch.arange(self.keys.numel(), device=self.keys.device))
 
     def has(self, wanted: Tensor) -> Tensor:
         """bool: whether these keys are there."""
-        return self.place(wanted) >= 0 if self.there is None else self.there[wanted]
+        return self.place(wanted) >= 0 if self.there is None else self.there.index_select(0, wanted)
 
     def at(self, wanted: Tensor) -> Tensor:
         """Where these keys are, all of which are there."""
-        return torch.searchsorted(self.keys, wanted) if self.there is None else self.table[wanted]
+        if self.there is None:
+            return torch.searchsorted(self.keys, wanted)
+        return self.table.index_select(0, wanted)
 
     def place(self, wanted: Tensor) -> Tensor:
         """Where these keys are, or -1 where they are not."""
         if self.there is not None:
-            return torch.where(self.there[wanted], self.table[wanted], -1)
+            return torch.where(self.has(wanted), self.at(wanted), -1)
         if not self.keys.numel():
             return torch.full_like(wanted, -1)
         place = torch.searchsorted(self.keys, wanted).clamp_(max=self.keys.numel() - 1)
-        return torch.where(self.keys[place] == wanted, place, -1)
+        return torch.where(self.keys.index_select(0, place) == wanted, place, -1)
 
 
 class Rounds:
@@ -93,7 +98,10 @@ class Rounds:
             at = self.needed[depth]
             if depth == 1:
                 self.anew = self.differing().has(at.keys).nonzero()[:, 0]
-                at = Keys(at.keys[self.anew], at.size)
+                few = self.anew.numel()
+                number = torch.arange(at.keys.numel() + few, device=at.keys.device)
+                self.either = number[few:].scatter(0, self.anew, number[:few])  # computed anew, or known
+                at = Keys(at.keys.index_select(0, self.anew), at.size)
             self.needed[depth - 1], self.rounds[depth] = self.go_back(depth, at)
 
     def differing(self) -> Keys:
@@ -126,8 +134,11 @@ class Rounds:
         rows = self.needed[0].keys % self.n
         sent = tuple(t.index_select(0, rows)[None] for t in self.tables.known.sent[i])
         anew = step.layer.over(sent, around)
+        if anew.shape[1] == self.needed[1].keys.numel():
+            return anew
         known = self.tables.first[i].index_select(0, self.needed[1].keys % self.n)
-        return known.repeat(len(anew), 1, 1).index_copy_(1, self.anew, anew)
+        both = torch.cat([anew, known.expand(len(anew), -1, -1)], dim=1)
+        return both.index_select(1, self.either)  # faster than writing some over others
 
     def _at(self, i: int, depth: int, values: dict[int, Tensor]) -> Tensor:
         """The states of step i at the nodes that are needed after this many rounds."""
@@ -145,15 +156,14 @@ class Changed:
         changed = flips[0].clone()
         if flips[0] is not flips[1]:
             ones = layout.clean.nonzero()[:, 0]
-            changed[:, ones] = flips[1][:, ones]
+            changed.index_copy_(1, ones, flips[1].index_select(1, ones))
         if layout.unused is not None:
             changed[:, layout.unused] = False
         sample, entry = changed.nonzero(as_tuple=True)
-        one, other = layout.first[entry] + sample * n, layout.second[entry] + sample * n
-        gone = layout.clean[entry]
-        ends, there = torch.cat([one, other]), torch.cat([layout.second[entry], layout.first[entry]])
+        first, second, gone = (t.index_select(0, entry) for t in (layout.first, layout.second, layout.clean))
+        ends, there = torch.cat([first, second]) + (sample * n).repeat(2), torch.cat([second, first])
         link, gone = ends * n + there, torch.cat([gone, gone])
-        self.added, self.gone = link[~gone].sort().values, link[gone].sort().values
+        self.added, self.gone = (link.masked_select(those).sort().values for those in (~gone, gone))
         self.to = self.added // n
         self.by = self.to - self.to % n + self.added % n
         self.size = self.samples * n
@@ -163,34 +173,37 @@ class Changed:
 
     def degree(self, keys: Tensor, clean: Tensor) -> Tensor:
         """How many neighbours the nodes of samples have."""
-        degree, moved = clean[keys % self.n], self.ends.has(keys).nonzero()[:, 0]
-        degree[moved] += self.change[self.ends.at(keys[moved])].to(degree.dtype)
-        return degree
+        degree, moved = clean.index_select(0, keys % self.n), self.ends.has(keys).nonzero()[:, 0]
+        change = self.change.index_select(0, self.ends.at(keys.index_select(0, moved)))
+        return degree.index_add_(0, moved, change.to(degree.dtype))
 
     def links(self, at: Keys, tables: Tables) -> tuple[Tensor, Tensor]:
         """(starts, senders' keys) of the links to the nodes with these keys, by their numbers."""
         keys, node = at.keys, at.keys % self.n
-        first, count = tables.starts[node], tables.starts[node + 1] - tables.starts[node]
+        first, count = tables.starts.index_select(0, node), tables.count.index_select(0, node)
         to = torch.repeat_interleave(torch.arange(keys.numel(), device=keys.device), count)
-        within = torch.arange(to.numel(), device=keys.device) + (first - count.cumsum(0) + count)[to]
-        receiver, sender = keys[to], tables.columns[within]
-        link, by = receiver * self.n + sender, (keys - node)[to] + sender
+        shift = (first - count.cumsum(0) + count).index_select(0, to)
+        sender = tables.columns.index_select(0, shift.add_(torch.arange(to.numel(), device=keys.device)))
+        receiver, by = keys.index_select(0, to), (keys - node).index_select(0, to).add_(sender)
+        link = receiver * self.n + sender
         if self.gone.numel():
             lost = self._lost(link, receiver, by)
-            count = count.index_add(0, to[lost], -torch.ones_like(lost))
+            count = count.index_add(0, to.index_select(0, lost), -torch.ones_like(lost))
             kept = torch.ones_like(link, dtype=torch.bool).index_fill_(0, lost, False)
-            link, by = link[kept], by[kept]
+            link, by = link.masked_select(kept), by.masked_select(kept)
         new = at.place(self.to)
         here = (new >= 0).nonzero()[:, 0]
-        count = count.index_add(0, new[here], torch.ones_like(here))
+        count = count.index_add(0, new.index_select(0, here), torch.ones_like(here))
         starts = torch.cat([count.new_zeros(1), count.cumsum(0)])
-        return starts, _inserted(by, self.by[here], torch.searchsorted(link, self.added[here]))
+        added, more = self.added.index_select(0, here), self.by.index_select(0, here)
+        return starts, _inserted(by, more, torch.searchsorted(link, added))
 
     def _lost(self, link: Tensor, receiver: Tensor, by: Tensor) -> Tensor:
         """Which of these links of the clean graph are gone: both ends of such a link are ends of changed ones."""
         some = (self.ends.has(receiver) & self.ends.has(by)).nonzero()[:, 0]
-        place = torch.searchsorted(self.gone, link[some]).clamp_(max=self.gone.numel() - 1)
-        return some[self.gone[place] == link[some]]
+        link = link.index_select(0, some)
+        place = torch.searchsorted(self.gone, link).clamp_(max=self.gone.numel() - 1)
+        return some.masked_select(self.gone.index_select(0, place) == link)
 
 
 def _inserted(values: Tensor, more: Tensor, before: Tensor) -> Tensor:
@@ -198,8 +211,7 @@ def _inserted(values: Tensor, more: Tensor, before: Tensor) -> Tensor:
     place = before + torch.arange(len(more), device=more.device)
     out = values.new_empty(len(values) + len(more))
     rest = torch.ones_like(out, dtype=torch.bool).index_fill_(0, place, False)
-    out[place], out[rest] = more, values
-    return out
+    return out.masked_scatter_(rest, values).scatter_(0, place, more)
 
 
 class TouchedLogits:
@@ -238,5 +250,5 @@ class Samples(Rounds):
         before = Keys.union(changed.size, self.needed[depth].keys, senders)
         edges = Edges(starts, before.at(senders), before.keys.numel())
         degree = changed.degree(before.keys, around.degree)[None, :, None]
-        loops = around.loops[before.keys % changed.n][None, :, None]
+        loops = around.loops.index_select(0, before.keys % changed.n)[None, :, None]
         return before, Listed(edges, degree, loops, before.at(at.keys))

@@ -7,7 +7,7 @@ as it takes in (Cora: 1,433). Everything else is the generic engine, asked about
 
 import copy
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -23,7 +23,7 @@ HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_propagate_forward_pre_hooks",
 class WholeGraphEngine(GenericEngine):
     """Exactly the generic engine's votes for nodes of a whole graph, but for logits that tie within rounding."""
 
-    name: ClassVar[str] = "whole-graph"
+    name = "whole-graph"
 
     @classmethod
     def supports(cls, question: Question) -> str | None:
