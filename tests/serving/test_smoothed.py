@@ -12,7 +12,7 @@ from torch_geometric.nn import GCN, GraphSAGE
 from torch_geometric.utils import erdos_renyi_graph
 
 import unswayed as us
-from unswayed.errors import InputError, RefusedVotes, StoreError
+from unswayed.errors import InputError, RefusedVotes, StoreError, UnsoundModel
 from unswayed.serving import sampled
 from unswayed.serving.sampled import fresh
 
@@ -123,6 +123,18 @@ def test_what_happens_to_model_and_graph_later_changes_nothing(data):
             weight.zero_()
         graph.x.zero_()
     assert service.certify([2, 4], seed=1).votes == before
+
+
+def test_a_model_that_cannot_be_copied_is_refused_once_it_has_changed(data):
+    inner = GraphSAGE(4, 8, 2, CLASSES).eval()
+    service = us.Smoothed(lambda x, edge_index: inner(x, edge_index), FLIP, data, samples=50, audit=10)
+    before = service.certify([1], seed=1).votes
+    assert service.certify([1], seed=1).votes == before
+    with torch.no_grad():
+        next(inner.parameters()).mul_(-1)
+    for ask in (service.certify, service.predict, service.audit):
+        with pytest.raises(UnsoundModel, match="has changed since this service was made"):
+            ask([1])
 
 
 def test_a_saved_service_answers_the_same_elsewhere(service, model, data, arrivals, tmp_path):

@@ -11,7 +11,7 @@ import numpy as np
 from unswayed.certificates import certify
 from unswayed.certificates.predicted import Labels, predicted
 from unswayed.certificates.protocol import Certified
-from unswayed.errors import InputError, RefusedVotes
+from unswayed.errors import InputError, RefusedVotes, UnsoundModel
 from unswayed.ledger import Ledger
 from unswayed.notes import OTHER, SAME, TIE, Audit, Heard
 from unswayed.polling import counted, describe, whole_samples
@@ -31,8 +31,9 @@ EACH = 10  # samples of one target in an audit
 class Sampled:
     """Answers from votes: labels and sizes hold with confidence 1 − α, by noise that is drawn anew for every request."""
 
-    def __init__(self, model: Any, everyone: Threat, settings: Settings) -> None:
-        self.settings, self.everyone = settings, everyone
+    def __init__(self, model: Any, everyone: Threat, settings: Settings, own: bool = True) -> None:
+        """`own` says that nobody else holds the model, so that it stays as it is."""
+        self.settings, self.everyone, self.own = settings, everyone, own
         self.question = settings.question(model, everyone)
         self.described, self.words = describe_model(model), settings.words(model)
         self.engines: dict[str, Engine] = {}
@@ -64,6 +65,7 @@ class Sampled:
         """The votes that `poll` would count with this seed."""
         if self.refusal is not None:
             raise RefusedVotes(self.refusal)
+        self._check_model()
         question = replace(self.question, threat=threat, seed=fresh() if seed is None else seed)
         number = self.settings.samples if samples is None else whole_samples(samples)
         with self.asking, threads(1):  # the engine has timed its own; around it there is only small work
@@ -72,6 +74,14 @@ class Sampled:
             ledger = Ledger(engine.question, asked, None, None)
             votes = counted(ledger, SerialRunner(engine), number, self.settings.progress)
         return replace(votes, notes={**votes.notes, "service": self.audited})
+
+    def _check_model(self) -> None:
+        """Refuse a model that others hold and have changed: it is no longer the one that was checked and named."""
+        if not self.own and describe_model(self.question.model) != self.described:
+            raise UnsoundModel(
+                "The model has changed since this service was made, and it is none that a service can copy; make a new service, or give a "
+                "torch module that copy.deepcopy takes."
+            )
 
     def _engine(self, question: Question) -> Engine:
         """The engine for this kind of threat: chosen and tried when the first of its kind comes."""
@@ -86,6 +96,7 @@ class Sampled:
         """Ask random answers again, one graph at a time; from a disagreement on, every request is refused."""
         if isinstance(answers, bool) or not isinstance(answers, int) or not 1 <= answers <= MOST:
             raise InputError(f"answers must be a whole number from 1 to {MOST:,}, not {answers!r}.")
+        self._check_model()
         threat = self.everyone if threat is None else threat
         question = replace(self.question, threat=threat, seed=fresh())
         with self.asking, threads(1):

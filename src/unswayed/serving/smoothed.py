@@ -26,7 +26,8 @@ class Smoothed:
     """A model in a service: labels that hold with confidence 1 − `alpha`, and sizes K that no attacker below them can undo.
 
     The engine is chosen, tried and audited here, once; requests only draw noise and ask. Model and graph are copied: what
-    happens to the originals afterwards changes nothing. With `noise=None` the model must be one that `prove` takes (a
+    happens to the originals afterwards changes nothing. (A function, or a module that cannot be copied, is compared by its hash in
+    every request, and refused once it has changed.) With `noise=None` the model must be one that `prove` takes (a
     `BallotNetwork`, `LabelBallots`, `Hashed`): the same calls then answer exactly, without noise or confidence.
 
     `nodes` in all calls are nodes of the graph (their own rows may be attacked), or nodes that arrive, `Row.new(data, x,
@@ -62,13 +63,13 @@ class Smoothed:
             self.audit(answers=audit)
 
     def _open(self, model: Any, settings: Settings, graph: Still) -> None:
-        model = _own_copy(model)
+        given, model = model, _own_copy(model)
         self.settings, self.graph = settings, graph
         everyone = Row(graph, torch.arange(graph.num_nodes))
         self._asked: Sampled | Exact = (
             Exact(model, everyone, settings.names(model))
             if settings.noise is None
-            else Sampled(model, everyone, settings)
+            else Sampled(model, everyone, settings, own=model is not given)
         )
 
     @property
