@@ -331,3 +331,51 @@ def test_a_model_is_hashed_in_several_threads_at_once():
         gc.set_threshold(*was)
         gc.callbacks.remove(give_way)
     assert found == [digest(net)] * 12
+
+
+SHARED, ROWS, SCALE = nn.Linear(3, 2), np.arange(3.0), 2.0
+
+
+def by_network(x, edge_index):
+    return [SHARED(row) for row in x]
+
+
+def by_array(x, edge_index):
+    return x * ROWS
+
+
+class ByNumber(nn.Module):
+    def forward(self, x, edge_index):
+        return x * SCALE
+
+
+@pytest.mark.parametrize(
+    "model", [by_network, by_array, ByNumber(), lambda x, edge_index: SHARED(x) * ROWS * SCALE]
+)
+def test_what_a_function_reads_from_its_file_is_part_of_it(model, monkeypatch):
+    """A notebook's `lambda x, edge_index: net(x, edge_index)`: trained further, it is another classifier."""
+    before = digest(model)
+    assert digest(model) == before
+    other = nn.Linear(3, 2)
+    for name, value in (("SHARED", other), ("ROWS", -ROWS), ("SCALE", 3.0)):
+        monkeypatch.setitem(globals(), name, value)
+    assert digest(model) != before
+
+
+def test_a_store_is_not_continued_by_a_function_whose_network_was_trained_further(tmp_path):
+    data = Data(x=torch.randn(6, 3), edge_index=torch.tensor([[0, 1], [1, 0]]))
+
+    def ask(samples):
+        return us.poll(
+            lambda x, edge_index: SHARED(x),
+            us.Row(data, [0]),
+            us.Flip(0.8),
+            samples=samples,
+            store=tmp_path / "run",
+        )
+
+    ask(50)
+    with torch.no_grad():
+        SHARED.weight.add_(1)
+    with pytest.raises(StoreError, match="another model"):
+        ask(100)

@@ -6,8 +6,22 @@ import threading
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+import numpy as np
+from torch import Tensor, nn
+
 LIBRARIES = frozenset({"torch", "torch_geometric", *sys.stdlib_module_names} - {"__main__"})
 LENIENT = "if possible, "  # what a library keeps to itself, and descriptors of a class whose source is hashed anyway
+
+HELD = (
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    np.ndarray,
+    Tensor,
+    nn.Module,
+)  # what a function may read from its file's globals
 
 READING = threading.Lock()  # finding a class in its file fails in two threads at once, up to Python 3.12
 
@@ -44,7 +58,7 @@ def is_library(kind: type) -> bool:
     return there and kind.__module__.partition(".")[0] in LIBRARIES
 
 
-def _is_installed(kind: type) -> bool:
+def _is_installed(kind: Any) -> bool:
     return "site-packages" in str(getattr(sys.modules.get(kind.__module__), "__file__", ""))
 
 
@@ -66,7 +80,28 @@ def of_function(function: FunctionType) -> Parts:
         ("defaults", function.__defaults__),
         ("keyword defaults", function.__kwdefaults__),
         *((f"closed over {i}", _cell(cell)) for i, cell in enumerate(function.__closure__ or ())),
+        *((f"{LENIENT}global {name}", value) for name, value in by_name(_read(function))),
     ]
+
+
+def _read(function: FunctionType) -> dict[str, Any]:
+    """The networks, arrays, estimators and plain settings that a function names and its file holds: they decide its answer too."""
+    home = str(function.__module__).partition(".")[0]
+    if home in LIBRARIES | {"unswayed"} or _is_installed(function):
+        return {}
+    named = {
+        name: function.__globals__[name] for name in _names(function.__code__) if name in function.__globals__
+    }
+    return {name: value for name, value in named.items() if isinstance(value, HELD) or _is_estimator(value)}
+
+
+def _names(code: CodeType) -> set[str]:
+    inner = [_names(item) for item in code.co_consts if isinstance(item, CodeType)]
+    return set(code.co_names).union(*inner)
+
+
+def _is_estimator(value: Any) -> bool:
+    return hasattr(value, "predict") and not isinstance(value, type | ModuleType)
 
 
 def _cell(cell: Any) -> Any:
