@@ -31,19 +31,20 @@ def modules(root: Path) -> list[Path]:
     return [*sorted((root / "src/unswayed/theory").glob("*.py")), root / "src/unswayed/votes.py"]
 
 
-def all_mutants(root: Path, seed: int) -> list[Mutant]:
-    """Every mutation cosmic-ray knows, in the seed's order."""
+def all_mutants(root: Path, seed: int, only: Sequence[str] = ()) -> list[Mutant]:
+    """Every mutation cosmic-ray knows, or those of some modules alone, in the seed's order."""
     from cosmic_ray.commands.init import init
     from cosmic_ray.work_db import WorkDB
 
+    paths = [path for path in modules(root) if not only or path.stem in only]
     with (
         tempfile.TemporaryDirectory() as folder,
         contextlib.closing(WorkDB(f"{folder}/work.sqlite", WorkDB.Mode.create)) as work,
     ):
-        init(modules(root), work, {})
+        init(paths, work, {})
         found = [spec for item in work.work_items for spec in item.mutations]
     found.sort(key=lambda spec: (spec.module_path, spec.operator_name, spec.occurrence))
-    texts = {path: path.read_text().splitlines() for path in modules(root)}
+    texts = {path: path.read_text().splitlines() for path in paths}
     seen: Counter[tuple[str, str, str, int]] = Counter()
     mutants = []
     for spec in found:
@@ -103,7 +104,7 @@ def trivial(root: Path, mutant: Mutant) -> bool:
 
 def sample(root: Path, seed: int, size: int, only: Sequence[str] = ()) -> tuple[list[Mutant], int, int]:
     """The first `size` mutants that say something, how many there are in all, and how many were passed over."""
-    everything = [m for m in all_mutants(root, seed) if not only or Path(m.module).stem in only]
+    everything = all_mutants(root, seed, only)
     chosen: list[Mutant] = []
     for passed, mutant in enumerate(everything):
         if len(chosen) == size:
