@@ -123,10 +123,15 @@ def test_obstacles_are_named(data: Data) -> None:
     assert "AllPairs" in str(WholeGraphEngine.supports(Question(net("gin"), Row(data, [0]), NOISE)))
     assert "own" in str(WholeGraphEngine.supports(Question(net("gin"), threat, NOISE, shared=False)))
     assert "module" in str(WholeGraphEngine.supports(Question(lambda x, edge_index: x, threat, NOISE)))
-    hooked = net("gin")
-    for layer in (hooked.one, hooked.two):
-        layer.register_forward_hook(lambda *_: None)
-    assert "as fast" in str(WholeGraphEngine.supports(Question(hooked, threat, NOISE)))
+    for kind in ("forward", "propagate_forward", "message_forward", "aggregate_forward"):
+        hooked = net("sage-mean")
+        for layer in (hooked.one, hooked.two):
+            getattr(layer, f"register_{kind}_hook")(lambda *_: None)
+        assert "as fast" in str(WholeGraphEngine.supports(Question(hooked, threat, NOISE)))
+    inside = net("gin")
+    for layer in (inside.one, inside.two):
+        layer.nn[0].register_forward_hook(lambda *_: None)
+    assert "as fast" in str(WholeGraphEngine.supports(Question(inside, threat, NOISE)))
 
 
 def test_which_stream_is_drawn(data: Data) -> None:

@@ -20,6 +20,15 @@ def is_library(kind: type) -> bool:
     return kind.__module__.partition(".")[0] in LIBRARIES
 
 
+def hooked(module: nn.Module) -> bool:
+    """Whether anything is called before, after or inside the module besides its own methods; files of weights apart."""
+    return any(
+        held
+        for name, held in vars(module).items()
+        if name.startswith("_") and name.endswith("_hooks") and "state_dict" not in name
+    )
+
+
 def alteration(module: nn.Module) -> str | None:
     """What makes the module another one than its class says, in words; None where nothing does."""
     kind = type(module)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from unswayed.errors import Unsupported
 from unswayed.sampling.engines import rowwise
+from unswayed.sampling.engines.altered import hooked
 from unswayed.sampling.engines.attention import Attention, Gated
 from unswayed.sampling.engines.layers import Largest, Layer, Sums, Symmetric
 from unswayed.sampling.engines.plan import Builder
@@ -21,12 +22,7 @@ Maker = Callable[[Any, str, Builder, int], int]
 
 def _plain(module: Any, name: str, *aggregations: type) -> type:
     """The aggregation of a layer whose inherited settings are all the usual ones."""
-    hooks = [
-        h
-        for k, h in vars(module).items()
-        if k.endswith("_hooks") and k.startswith("_") and "state_dict" not in k
-    ]
-    if any(len(h) for h in hooks if h is not None):
+    if hooked(module):
         raise Unsupported(f"The layer '{name}' has hooks.")
     if module.flow != "source_to_target" or getattr(module, "decomposed_layers", 1) != 1 or module.explain:
         raise Unsupported(f"The layer '{name}' has an unusual flow, decomposition or explanation mode.")

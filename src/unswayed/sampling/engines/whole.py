@@ -11,13 +11,12 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from unswayed.sampling.engines.altered import alteration
+from unswayed.sampling.engines.altered import alteration, hooked
 from unswayed.sampling.engines.generic import GenericEngine
 from unswayed.sampling.engines.obstacles import Elsewhere
 from unswayed.sampling.question import Question
 
 LINEAR_SUMS = ("mean", "add", "sum")
-HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_propagate_forward_pre_hooks", "_message_forward_hooks")
 
 
 class WholeGraphEngine(GenericEngine):
@@ -59,11 +58,9 @@ def _turnable(module: nn.Module) -> bool:
     """Whether this is exactly a known layer, without hooks, that sums or averages more numbers than it puts out."""
     from torch_geometric.nn import GINConv, GraphConv, SAGEConv
 
-    if type(module) not in (SAGEConv, GraphConv, GINConv) or any(
-        getattr(module, name, None) for name in HOOKS
-    ):
+    if type(module) not in (SAGEConv, GraphConv, GINConv):
         return False
-    if any(alteration(part) is not None for part in module.modules()):
+    if any(hooked(part) or alteration(part) is not None for part in module.modules()):
         return False
     if module.flow != "source_to_target" or module.aggr not in LINEAR_SUMS or module.decomposed_layers != 1:
         return False
