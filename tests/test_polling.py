@@ -387,7 +387,7 @@ def test_three_kills_lose_nothing(tmp_path):
         cwd=CHECKOUT,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr
