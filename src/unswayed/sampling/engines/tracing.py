@@ -1,12 +1,13 @@
 """torch.fx traces of modules with message-passing layers, norms and readouts as leaves.
 
-A trace is one way through forward, so it must be the only one. Whatever stands for a tensor calls itself a tensor, lest a module that
-looks takes a way which it never takes when it is asked; and whoever wants to decide by its value is not traced at all, even if the
-module catches the refusal. Two names of torch.fx that a release could change are used: `Tracer._autowrap_search` and `create_proxy`. A
-test pins both.
+A trace is one way through forward, so it must be the only one. A module that asks whether it was handed a tensor, or wants to decide by
+a tensor's value, is not traced at all, even if it catches the refusal: what stands for a tensor is none, and must not call itself one
+either, because torch's compiled functions would believe it and read its memory. Two names of torch.fx that a release could change are
+used: `Tracer._autowrap_search` and `create_proxy`. A test pins both.
 """
 
 import inspect
+import sys
 import threading
 import types
 from collections.abc import Callable, Iterator
@@ -27,6 +28,8 @@ POOLS: dict[Any, str] = {
     gnn.global_max_pool: "max",
 }
 DECIDES = "it decides by the values of tensors which way it takes"
+# whose questions about types decide nothing: the tracer's own machinery, and layers that are known by their class
+TRUSTED = ("torch.fx", "torch.nn", "torch.overrides", "torch.utils", "torch_geometric", "unswayed")
 TRACING = threading.RLock()  # what torch.fx takes over must be given back in order
 
 
@@ -34,11 +37,13 @@ class _Stands:
     """What a module sees of a tensor that stands for any; `tracer` notes what cannot be told of it."""
 
     tracer: Any
-    _is_param = _is_buffer = False  # torch asks this of whatever calls itself a tensor
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
-        return Tensor
+        asker = sys._getframe(1).f_globals.get("__name__", "")
+        if not any(asker == name or asker.startswith(f"{name}.") for name in TRUSTED):
+            self.tracer.stumbled = True  # `isinstance` looks here
+        return type(self)
 
     def __getattr__(self, name: str) -> Any:
         return _Attribute(self, name)  # type: ignore[arg-type]
@@ -80,7 +85,7 @@ class _Tracer(fx.Tracer):
         return (_Data if node.op == "placeholder" and node.target == self.data else _Value)(node, self)
 
     def create_arg(self, a: Any) -> Any:
-        """The node of what stands for a value; torch.fx would take it for the tensor that it calls itself."""
+        """The node of what stands for a value, also where it stands for the data and calls itself so."""
         return a.node if issubclass(type(a), fx.Proxy) else super().create_arg(a)
 
     def stumble(self, *about: Any) -> Any:
