@@ -18,6 +18,7 @@ from unswayed.experiments.hiding_page import AT, certified, rows_of, tables
 from unswayed.experiments.hiding_shared import BUDGETS, DELETES
 from unswayed.models import build
 from unswayed.models.floors import Floor
+from unswayed.models.training.own_scores import MEMBERS, joined
 
 from .shared import FIELDS, communities
 
@@ -36,7 +37,11 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setattr(hiding_bench, "load", lambda name, fetch: dataset)
         patch.setattr(hiding, "METHODS", {"photo": LINKS, "cora": (*FAKES, SHARED)})
         patch.setattr(hiding_bench, "taught", lambda seen, *_, **__: torch.eye(CLASSES)[seen.data.y])
-        patch.setattr(hiding_bench.OwnScores, "best", lambda self, *_, **__: [self.fresh().state_dict()])
+        patch.setattr(
+            hiding_bench.OwnScores,
+            "best",
+            lambda self, *_, **__: [joined([self.fresh(seed).state_dict() for seed in range(MEMBERS)])],
+        )
         patch.setattr(hiding_bench, "LEADS", (0.0, 1.6))
         for module in (hiding_bench, hiding_methods):
             patch.setattr(module, "fit", lambda name, *_, **__: ballots.eval() if name == "ballots" else sage)

@@ -88,6 +88,7 @@ class BallotNetwork(BallotModel):
     A neighbour says w · its label ballot + b · cap · tanh(voice), a node says a · own of itself; w = 1 and a = b = 0 at the
     start, so that training begins at label ballots. `voters`: "features" speak by their features and known label; "two-hop"
     also by the known labels around them; a `Snapshot` by stored embeddings. `in_channels` 0 is for graphs without features.
+    `own_hidden` is the width of what a node says of itself, where that is another than `hidden`.
     """
 
     def __init__(
@@ -99,22 +100,25 @@ class BallotNetwork(BallotModel):
         voters: Any = "features",
         tau: float = 2.0,
         cap: float = 3.0,
+        own_hidden: int | None = None,
     ) -> None:
         super().__init__(out_channels, tau)
-        for name, value, least in (("in_channels", in_channels, 0), ("hidden", hidden, 1)):
+        own_hidden = hidden if own_hidden is None else own_hidden
+        widths = (("in_channels", in_channels, 0), ("hidden", hidden, 1), ("own_hidden", own_hidden, 1))
+        for name, value, least in widths:
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise InputError(f"{name} must be a whole number from {least} up, not {value!r}.")
         if not isinstance(cap, int | float) or not 0 < cap <= LARGEST // SCALE:
             raise InputError(f"cap must be a number above 0 and at most {LARGEST // SCALE}, not {cap!r}.")
         if not isinstance(voters, Snapshot) and voters not in VOTERS:
             raise InputError(f"voters must be {', '.join(VOTERS)} or a Snapshot, not {voters!r}.")
-        self.in_channels, self.hidden, self.cap = in_channels, hidden, float(cap)
+        self.in_channels, self.hidden, self.own_hidden, self.cap = in_channels, hidden, own_hidden, float(cap)
         self.snapshot = voters if isinstance(voters, Snapshot) else None
         self.voters = "snapshot" if self.snapshot is not None else str(voters)
         self.reads_links, self.reads_features = self.voters == "two-hop", in_channels > 0
         wide = in_channels if self.snapshot is None else self.snapshot.embeddings.shape[1]
         self.own, self.voice = (
-            _speaker(in_channels, hidden, out_channels),
+            _speaker(in_channels, own_hidden, out_channels),
             _speaker(wide, hidden, out_channels),
         )
         self.own_weight, self.voice_weight = nn.Parameter(torch.zeros(())), nn.Parameter(torch.zeros(()))
@@ -122,7 +126,8 @@ class BallotNetwork(BallotModel):
 
     def extra_repr(self) -> str:
         """The settings."""
-        return f"{self.in_channels}, {self.classes}, hidden={self.hidden}, voters={self.voters!r}, tau={self.tau:g}, cap={self.cap:g}, frozen={self.frozen}"
+        wide = f", own_hidden={self.own_hidden}" if self.own_hidden != self.hidden else ""
+        return f"{self.in_channels}, {self.classes}, hidden={self.hidden}{wide}, voters={self.voters!r}, tau={self.tau:g}, cap={self.cap:g}, frozen={self.frozen}"
 
     def own_scores(self, x: Tensor | None, nodes: int) -> Tensor:
         """a · own(x), from each node's own features."""

@@ -15,11 +15,12 @@ from unswayed.datasets import Dataset, Split, load, split
 from unswayed.experiments.hiding import Case
 from unswayed.experiments.kept import Arrays, Facts
 from unswayed.models.training import fit
-from unswayed.models.training.own_scores import OwnScores
+from unswayed.models.training.own_scores import MEMBERS, OwnScores
 from unswayed.models.training.teacher import taught
 from unswayed.models.training.view import View, view
 
 TARGETS = 300  # test nodes that are certified
+WIDE = 64  # hidden channels of each perceptron that a node speaks for itself by
 # how much a node's own word weighs beside its neighbours', and how far it usually leads, in their votes
 TAUS, LEADS = (2.0, 10.0, 50.0), (0.0, 0.1, 0.2, 0.4, 0.8, 1.6)
 
@@ -93,14 +94,16 @@ class Bench:
         """Networks of own scores, which learnt from the teacher or from labels, and labels that neighbours say: one louder, or the other."""
         features, classes, x = self.dataset.num_features, self.dataset.num_classes, self.plain.x
 
-        def network(tau: float) -> us.BallotNetwork:
+        def network(tau: float, wide: int = WIDE * MEMBERS, seed: int = self.case.seed) -> us.BallotNetwork:
             with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(self.case.seed)
-                return us.BallotNetwork(features, classes, voters="features", tau=tau).eval()
+                torch.manual_seed(seed)
+                drawn = us.BallotNetwork(features, classes, voters="features", own_hidden=wide, tau=tau)
+            return drawn.eval()
 
         learning = OwnScores(
-            lambda: network(1.0).own.to(self.device), self.seen, classes, self.case.seed, self.device
-        )
+            lambda seed: network(1.0, WIDE, seed).own.to(self.device),
+            self.seen, classes, self.case.seed, self.device,
+        )  # fmt: skip
         weights, *_ = learning.best(self.case.protocol, distil=True, teacher=self.teacher)
         for tau, lead in product(TAUS, LEADS):
             mixed = network(tau)

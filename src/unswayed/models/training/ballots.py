@@ -15,21 +15,21 @@ from torch import Tensor
 from torch.nn import functional
 
 from unswayed.ballots.links import Links
-from unswayed.ballots.networks import BallotNetwork, LabelBallots
+from unswayed.ballots.networks import BallotNetwork
 from unswayed.datasets import Dataset, Split
 from unswayed.models.training.aims import Aims, aims_of
 from unswayed.models.training.ballot_settings import BallotSettings
 from unswayed.models.training.classroom import (
     Classroom,
+    classroom_of,
     known_labels,
-    plain_panels,
     presumed_labels,
-    presuming_panels,
+    presuming_room,
     without,
 )
 from unswayed.models.training.keeping import Best, Progress, ThinDropout, seeded
-from unswayed.models.training.own_scores import OwnScores, Weights
-from unswayed.models.training.view import View, view
+from unswayed.models.training.own_scores import MEMBERS, OwnScores, Weights
+from unswayed.models.training.view import view
 from unswayed.models.training.worst import Rows, margins, most_against, worst_harm
 
 # how clearly own scores speak beside label ballots, as a start: their usual lead, in ballots
@@ -58,10 +58,10 @@ def fit_ballots(
     """
     chosen = settings or BallotSettings()
     seen = view(dataset, split, protocol).to(device)
-    plain = _classroom(dataset, seen, chosen)
+    plain = classroom_of(dataset, seen, chosen)
     teach = _Teaching(dataset, plain, chosen, seed, device).aiming(protocol, teacher)
     presume = chosen.presume and chosen.voters == "two-hop" and not teach.aims.features_lead
-    presuming = _presuming(dataset, split, plain) if presume else plain
+    presuming = presuming_room(dataset, split, plain) if presume else plain
     rooms = (
         [plain] if presuming is plain else [presuming, plain]
     )  # two, where untrained ballots prove more by presuming
@@ -75,32 +75,6 @@ def fit_ballots(
         known = presumed_labels(known, trusted, room.classes)
         shaped = torch.bincount(trusted.target, minlength=trusted.nodes) > 0
     return network.cpu().freeze(dataset.graph, known=known).keep(seen=shaped).to(device)
-
-
-def _classroom(dataset: Dataset, seen: View, settings: BallotSettings) -> Classroom:
-    """Validation nodes judge; without features nothing can be learnt by heart, so that training nodes judge as well."""
-    y, classes = seen.data.y, dataset.num_classes
-    labelled = torch.cat([seen.val, seen.train])
-    weights = torch.ones(classes, device=y.device)
-    if settings.balanced:
-        count = torch.bincount(y[labelled], minlength=classes).clamp(min=1)
-        weights = len(labelled) / (classes * count.float())
-    panels = plain_panels(y, labelled, seen.val if dataset.num_features else labelled)
-    return Classroom(seen, panels, settings.judged_at, settings.change, weights)
-
-
-def _presuming(dataset: Dataset, split: Split, plain: Classroom) -> Classroom:
-    """The room in which voters say presumed labels too, if untrained label ballots prove more there; else the plain one."""
-    seen, number = plain.seen, torch.full((len(dataset.labels),), -1)
-    number[seen.kept.cpu()] = torch.arange(len(seen.kept))
-    tested = number[split.test]
-    trusted = without(plain.links.to("cpu"), tested[tested >= 0])
-    labelled = torch.cat([seen.val, seen.train]).cpu()
-    panels = presuming_panels(
-        seen.data.y.cpu(), labelled, plain.panels[0].judges.cpu(), trusted, plain.classes
-    )
-    room, untrained = replace(plain, panels=panels), LabelBallots(plain.classes)
-    return room if room.judge(untrained) > plain.judge(untrained) else plain
 
 
 def _best_of_all(teach: "_Teaching", progress: Progress | None, part: tuple[int, int]) -> Best:
@@ -179,15 +153,16 @@ class _Teaching:
 
     def network(self, tau: float) -> BallotNetwork:
         """An untrained network; the seed decides its weights."""
+        return self._drawn(self.seed, MEMBERS * self.settings.hidden, tau)
+
+    def _drawn(self, seed: int, own_hidden: int, tau: float = 1.0) -> BallotNetwork:
+        settings = self.settings
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
+            torch.manual_seed(seed)
             network = BallotNetwork(
-                self.dataset.num_features,
-                self.room.classes,
-                hidden=self.settings.hidden,
-                voters=self.settings.voters,
-                tau=tau,
-            )
+                self.dataset.num_features, self.room.classes, hidden=settings.hidden, own_hidden=own_hidden,
+                voters=settings.voters, tau=tau,
+            )  # fmt: skip
         return network.to(self.device)
 
     def restored(self, best: Best) -> BallotNetwork:
@@ -203,8 +178,9 @@ class _Teaching:
         if not self.dataset.num_features:
             return []
         alone = OwnScores(
-            lambda: self.network(1.0).own, self.room.seen, self.room.classes, self.seed, self.device
-        )
+            lambda seed: self._drawn(seed, self.settings.hidden).own,
+            self.room.seen, self.room.classes, self.seed, self.device,
+        )  # fmt: skip
         return alone.best(protocol, distil=self.settings.distil, teacher=teacher)
 
     def learning(self, network: BallotNetwork, best: Best) -> Iterator[int]:

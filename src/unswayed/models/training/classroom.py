@@ -1,7 +1,7 @@
 """The graph that a ballot network learns on, the labels its voters may say, and the nodes that judge it."""
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -10,6 +10,8 @@ from torch import Tensor
 from unswayed.ballots.links import Links
 from unswayed.ballots.models import BallotModel
 from unswayed.ballots.networks import LabelBallots
+from unswayed.datasets import Dataset, Split
+from unswayed.models.training.ballot_settings import BallotSettings
 from unswayed.models.training.view import View
 from unswayed.proving import prove
 from unswayed.sampling.threats import Row
@@ -128,3 +130,29 @@ def presuming_panels(
         presumed[held] = known[held]
         panels.append(Panel(held, presumed))
     return tuple(panels)
+
+
+def classroom_of(dataset: Dataset, seen: View, settings: BallotSettings) -> Classroom:
+    """Validation nodes judge; without features nothing can be learnt by heart, so that training nodes judge as well."""
+    y, classes = seen.data.y, dataset.num_classes
+    labelled = torch.cat([seen.val, seen.train])
+    weights = torch.ones(classes, device=y.device)
+    if settings.balanced:
+        count = torch.bincount(y[labelled], minlength=classes).clamp(min=1)
+        weights = len(labelled) / (classes * count.float())
+    panels = plain_panels(y, labelled, seen.val if dataset.num_features else labelled)
+    return Classroom(seen, panels, settings.judged_at, settings.change, weights)
+
+
+def presuming_room(dataset: Dataset, split: Split, plain: Classroom) -> Classroom:
+    """The room in which voters say presumed labels too, if untrained label ballots prove more there; else the plain one."""
+    seen, number = plain.seen, torch.full((len(dataset.labels),), -1)
+    number[seen.kept.cpu()] = torch.arange(len(seen.kept))
+    tested = number[split.test]
+    trusted = without(plain.links.to("cpu"), tested[tested >= 0])
+    labelled = torch.cat([seen.val, seen.train]).cpu()
+    panels = presuming_panels(
+        seen.data.y.cpu(), labelled, plain.panels[0].judges.cpu(), trusted, plain.classes
+    )
+    room, untrained = replace(plain, panels=panels), LabelBallots(plain.classes)
+    return room if room.judge(untrained) > plain.judge(untrained) else plain

@@ -1,6 +1,10 @@
-"""Own scores of a ballot network: what it says of a node by itself, learnt from labels or from a teacher."""
+"""Own scores of a ballot network: what it says of a node by itself, learnt from labels or from a teacher.
 
-from collections.abc import Callable
+They are the mean of a few perceptrons that learnt from different beginnings: one perceptron's luck decides as much as a
+proof against one link gains. The mean of perceptrons is a wider perceptron.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -12,6 +16,8 @@ from unswayed.models.training.teacher import taught
 from unswayed.models.training.view import View, alone
 
 Weights = dict[str, Tensor]
+MEMBERS = 3  # perceptrons whose mean is taken
+APART = 1000  # between their seeds
 # they learn as the structure-free floors do, so that the network with its ballots off is one of them
 FROM_LABELS = (
     CleanSettings(),
@@ -27,9 +33,12 @@ FROM_TEACHER = (
 
 @dataclass(frozen=True, eq=False)
 class OwnScores:
-    """Learns weights for fresh own scores on what a protocol lets be seen; the seed decides everything random."""
+    """Learns weights for own scores on what a protocol lets be seen; the seed decides everything random.
 
-    fresh: Callable[[], nn.Module]
+    `fresh(seed)` is one perceptron before training; what is learnt is `MEMBERS` times as wide.
+    """
+
+    fresh: Callable[[int], nn.Module]
     seen: View
     classes: int
     seed: int
@@ -41,7 +50,7 @@ class OwnScores:
         Test nodes are strangers in the inductive protocol, so there the teacher's answers on validation nodes are not learnt:
         those would not be judged as strangers.
         """
-        found = [_better([self._taught(None, self.seen.train, how) for how in FROM_LABELS])]
+        found = [self._together(None, self.seen.train, FROM_LABELS)]
         if distil:
             soft = (
                 taught(self.seen, self.classes, seed=self.seed, device=self.device)
@@ -51,24 +60,43 @@ class OwnScores:
             pool = torch.ones(len(soft), dtype=torch.bool, device=self.device)
             if protocol == "inductive":
                 pool[self.seen.val] = False
-            shown = pool.nonzero()[:, 0]
-            found.append(_better([self._taught(soft, shown, how) for how in FROM_TEACHER]))
-        return [weights for _, weights in sorted(found, key=lambda option: -option[0])]
+            found.append(self._together(soft, pool.nonzero()[:, 0], FROM_TEACHER))
+        return [joined(own) for _, own in sorted(found, key=lambda option: -option[0])]
 
-    def _taught(self, soft: Tensor | None, learnt: Tensor, how: CleanSettings) -> tuple[float, Weights]:
-        """Validation accuracy and weights after these nodes' soft labels were learnt; None: their own labels."""
-        seen, own = self.seen, self.fresh()
-        bare, targets = alone(seen, learnt, soft)
-        with seeded(self.seed, self.device):
+    def _together(
+        self, soft: Tensor | None, learnt: Tensor, choices: Sequence[CleanSettings]
+    ) -> tuple[float, list[Weights]]:
+        """Validation accuracy of the mean, and the members, all with the settings that did best for the first of them."""
+        tried = [self._taught(soft, learnt, how, self.seed) for how in choices]
+        best = max(range(len(choices)), key=lambda place: self._right([tried[place]]))
+        others = [
+            self._taught(soft, learnt, choices[best], self.seed + APART * member)
+            for member in range(1, MEMBERS)
+        ]
+        members = [tried[best], *others]
+        return self._right(members), [own.state_dict() for own in members]
+
+    def _taught(self, soft: Tensor | None, learnt: Tensor, how: CleanSettings, seed: int) -> nn.Module:
+        """A perceptron that has learnt these nodes' soft labels; None: their own labels."""
+        own = self.fresh(seed)
+        bare, targets = alone(self.seen, learnt, soft)
+        with seeded(seed, self.device):
             fit_clean(_Alone(own), bare, targets, settings=how)
-        with torch.no_grad():
-            right = own(seen.data.x[seen.val]).argmax(dim=1) == seen.data.y[seen.val]
-        return float(right.float().mean()), own.state_dict()
+        return own.eval()
+
+    @torch.no_grad()
+    def _right(self, members: Sequence[nn.Module]) -> float:
+        """Validation accuracy of the mean of these."""
+        x, y = self.seen.data.x[self.seen.val], self.seen.data.y[self.seen.val]
+        said = torch.stack([own(x) for own in members]).mean(dim=0)
+        return float((said.argmax(dim=1) == y).float().mean())
 
 
-def _better(options: list[tuple[float, Weights]]) -> tuple[float, Weights]:
-    """The first of those that are right about the most validation nodes."""
-    return max(options, key=lambda option: option[0])
+def joined(members: Sequence[Weights]) -> Weights:
+    """The weights of one wider perceptron that says the mean of what these say."""
+    first = {name: torch.cat([own[name] for own in members]) for name in ("0.weight", "0.bias")}
+    last = torch.cat([own["3.weight"] for own in members], dim=1) / len(members)
+    return {**first, "3.weight": last, "3.bias": torch.stack([own["3.bias"] for own in members]).mean(dim=0)}
 
 
 class _Alone(nn.Module):
