@@ -30,6 +30,7 @@ HIDES = ((0.8, 0.8), (0.9, 0.0), (0.95, 0.0), (0.97, 0.0), (0.99, 0.0))  # nodes
 LEARNT_KEEP, LEARNT_DELETE = us.Keep(2, 50), us.AddDelete(p_add=0, p_delete=0.95)
 GROUPS = (20, 40, 80)  # of the hashed votes; the validation nodes choose
 JUDGED_AT = (0, 1, 2, 5, 10)
+AUDITED = 30  # answers of each poll that are asked again: a network is polled ten times
 FEWER = 5  # whole graphs are asked about so many times less often than rows
 
 
@@ -90,7 +91,7 @@ def _smoothed(
         for part, targets in nodes.items():
             votes = us.poll(
                 model, threat(data[part], targets), noise, samples=samples, device=bench.device,
-                purpose="select" if part == "val" else "certify", progress=False,
+                purpose="select" if part == "val" else "certify", progress=False, audit=AUDITED,
             )  # fmt: skip
             assert votes.ones is not None
             arrays[f"{part}-{len(tried)}"] = votes.counts.astype(np.int32)
