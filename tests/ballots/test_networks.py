@@ -246,6 +246,10 @@ class _Two(torch.nn.Module):
         return x[:2]
 
 
+def told(data):
+    return LabelBallots(2).freeze(data, known=[0] * 9)
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
@@ -259,8 +263,8 @@ class _Two(torch.nn.Module):
         (lambda d: BallotNetwork(4, 2).freeze(d), "reads 4 features"),
         (lambda d: LabelBallots(2).freeze(d, known=[0] * 8), "one whole number for each of the 9"),
         (lambda d: LabelBallots(2).freeze(d, known=[2] * 9), "between −1"),
-        (lambda d: LabelBallots(2).freeze(d)(None, torch.tensor([[0], [9]])), "not in its graph"),
-        (lambda d: LabelBallots(2).freeze(d)(d.x[:5], d.edge_index), "frozen for a graph of 9 nodes"),
+        (lambda d: told(d)(None, torch.tensor([[0], [9]])), "not in its graph"),
+        (lambda d: told(d)(d.x[:5], d.edge_index), "frozen for a graph of 9 nodes"),
         (
             lambda d: BallotNetwork(3, 2).freeze(d)(d.x + 1, d.edge_index),
             "not those the model was frozen with",

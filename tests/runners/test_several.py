@@ -73,7 +73,7 @@ def test_every_device_is_asked() -> None:
 
 
 def test_what_fails_on_a_device_comes_through() -> None:
-    with pytest.raises(IndexError, match="a row that is not there"):
+    with pytest.raises(InputError, match="a row that is not there"):
         us.poll(Late(), row(), us.Flip(0.7), devices=TWO, samples=100, engine="generic", progress=False)
 
 

@@ -13,7 +13,7 @@ from torch import nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GAT, GCN, GIN, GraphSAGE, global_max_pool
 
-from unswayed.errors import WorldError
+from unswayed.errors import InputError, WorldError
 from unswayed.sampling.engines import batching, generic
 from unswayed.sampling.engines.generic import GenericEngine
 from unswayed.sampling.question import Question
@@ -257,13 +257,14 @@ def test_the_batch_grows_again_when_there_is_room_again(medium):
     assert max(sizes) == 64
 
 
-def test_other_errors_of_the_classifier_come_through(medium):
+def test_other_errors_of_the_classifier_come_through_in_one_sentence(medium):
     class Broken(nn.Module):
         def forward(self, x, edge_index):
             raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
 
-    with pytest.raises(RuntimeError, match="mat1"):
+    with pytest.raises(InputError, match="failed when it was first asked .*: mat1 and mat2") as refused:
         engine(Broken(), Row(medium, [0]), Flip(0.7))
+    assert isinstance(refused.value.__cause__, RuntimeError)
 
 
 def test_a_batch_size_found_among_few_samples_is_looked_for_again_among_many(medium, monkeypatch):
