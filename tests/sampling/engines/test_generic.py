@@ -262,7 +262,7 @@ def test_other_errors_of_the_classifier_come_through_in_one_sentence(medium):
         def forward(self, x, edge_index):
             raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
 
-    with pytest.raises(InputError, match="failed when it was first asked .*: mat1 and mat2") as refused:
+    with pytest.raises(InputError, match=r"failed when it was first asked .*: mat1 and mat2") as refused:
         engine(Broken(), Row(medium, [0]), Flip(0.7))
     assert isinstance(refused.value.__cause__, RuntimeError)
 
