@@ -27,13 +27,13 @@ def test_words_beyond_the_last_whole_multiple_are_drawn_again(monkeypatch):
     script = {0: [8, 3, 9], 1: [9, 0, 6], 2: [5, 0, 0]}
     asked = []
 
-    def scripted(stream, start, stop, draws, attempt, target):
+    def scripted(stream, start, stop, draws, attempt, targets):
         asked.append(attempt)
-        return np.array([script[attempt]], dtype=np.uint64)
+        return np.array([[script[attempt]]], dtype=np.uint64)
 
     monkeypatch.setattr(seats, "WORD", 10)
     monkeypatch.setattr(seats, "words", scripted)
-    assert below(Stream(0), 0, 1, np.array([4, 4, 4]), None).tolist() == [[1, 3, 2]]
+    assert below(Stream(0), 0, 1, np.array([[4, 4, 4]]), [None]).tolist() == [[[1, 3, 2]]]
     assert asked == [0, 1, 2]
 
 
@@ -47,6 +47,12 @@ def test_a_sample_never_depends_on_its_company():
     assert (np.diff(whole, axis=1) > 0).all()
 
 
+def test_a_target_never_depends_on_its_company():
+    many = seats.kept_by_each(Stream(7), 3, 40, [23, 9, 4], 4, [5, None, 1 << 20])
+    for place, (count, target) in enumerate([(23, 5), (9, None), (4, 1 << 20)]):
+        assert (many[:, place] == kept_seats(Stream(7), 3, 40, count, 4, target=target)).all()
+
+
 def test_pinned_draws():
     """Another layout of the counter must get another name."""
     assert seats.NAME == "philox4x32-10/seats-1"
@@ -57,10 +63,10 @@ PINNED = [[8, 28, 34, 35, 48], [1, 8, 9, 30, 48], [0, 9, 12, 20, 28]]
 
 
 def test_words_are_apart_from_those_of_other_streams():
-    ours = seats.words(Stream(5), 0, 64, 16, 0, None).astype(np.int64)
+    ours = seats.words(Stream(5), 0, 64, 16, 0, [None])[:, 0].astype(np.int64)
     dense = Stream(5).words(0, 64, 16).numpy()
     assert not (ours == dense).any()
-    assert not (ours == seats.words(Stream(5), 0, 64, 16, 1, None)).any()
+    assert not (ours == seats.words(Stream(5), 0, 64, 16, 1, [None])[:, 0]).any()
 
 
 def test_sets_are_uniform():

@@ -57,6 +57,7 @@ class Threads:
         self.number: int | None = 1 if self.most == 1 else None  # None: being timed
         self.seen: dict[int, list[float]] = {}
         self.late = 0
+        self.cost: float | None = None  # seconds that the latest work took for its size
 
     @property
     def words(self) -> str:
@@ -66,13 +67,14 @@ class Threads:
 
     def run(self, size: float, work: Callable[[], Result]) -> Result:
         """What the work returns; `size` says how much of it there is, so that pieces of different size compare."""
-        if self.most == 1:
-            return work()
         number = self.number or self._next()
         begin = time.perf_counter()
         with threads(number):
             result = work()
-        self._heard(number, time.perf_counter() - begin, size)
+        took = time.perf_counter() - begin
+        self.cost = took / size
+        if self.most > 1:
+            self._heard(number, took, size)
         return result
 
     def _next(self) -> int:

@@ -13,7 +13,7 @@ from torch_geometric.utils import erdos_renyi_graph
 import unswayed as us
 from unswayed.errors import InputError
 from unswayed.sampling.drawing import FewStream
-from unswayed.sampling.engines import choose
+from unswayed.sampling.engines import choose, row_few
 from unswayed.sampling.engines.alone import Alone
 from unswayed.sampling.question import Question
 from unswayed.theory.noise import AddDelete, Flip
@@ -69,6 +69,17 @@ def test_votes_are_those_of_one_graph_at_a_time(data, name, noise):
     assert engine.labels(7, 31, (2, 4)).tolist() == engine.labels(0, SAMPLES)[7:31, [2, 4]].tolist()
     generic = choose(replace(question, engine="generic"))
     assert generic.labels(0, SAMPLES).tolist() == engine.labels(0, SAMPLES).tolist()
+
+
+@pytest.mark.parametrize("together", [1, 2, 3, 9])
+def test_votes_do_not_depend_on_how_the_work_is_cut(monkeypatch, data, together):
+    question = Question(
+        networks()["mixed"], us.Row(data, [0, 3, 7, 21, 39]), AddDelete(0.1, 0.4), seed=4, draws="sparse"
+    )
+    monkeypatch.setattr(row_few, "TOGETHER", together)
+    monkeypatch.setattr(row_few, "NODES", {"cpu": 6})
+    monkeypatch.setattr(row_few, "WORDS", {"cpu": 7 * SAMPLES})
+    assert choose(question).labels(0, SAMPLES).tolist() == asked_alone(question)
 
 
 def test_arrivals_are_few_too(data):

@@ -11,7 +11,7 @@ from torch_geometric.nn import GraphSAGE
 from torch_geometric.utils import coalesce, erdos_renyi_graph
 
 import unswayed as us
-from unswayed.sampling.engines import choose
+from unswayed.sampling.engines import choose, row_kept
 from unswayed.sampling.engines.alone import Alone
 from unswayed.sampling.engines.generic import GenericEngine
 from unswayed.sampling.engines.row_kept import KeptEngine
@@ -48,6 +48,19 @@ def test_votes_equal_the_generic_engines(name: str, seed: int) -> None:
     fast, slow = KeptEngine(asked), GenericEngine(asked)
     np.testing.assert_array_equal(fast.count(3, 90), slow.count(3, 90))
     np.testing.assert_array_equal(fast.count(10, 25, (4, 1)), slow.count(10, 25, (4, 1)))
+
+
+@pytest.mark.parametrize("name", ["sage", "gat"])
+@pytest.mark.parametrize("answers", [8, 24, 2**20])
+def test_votes_do_not_depend_on_how_the_work_is_cut(monkeypatch, name: str, answers: int) -> None:
+    asked = question(name, 1)
+    whole = KeptEngine(asked).labels(2, 41)
+    engine = KeptEngine(asked)
+    monkeypatch.setattr(row_kept, "NEIGHBOURS", 12)
+    monkeypatch.setattr(row_kept, "OWN", {"cpu": answers * engine.known.width})
+    assert len(list(engine._runs(tuple(range(7))))) > 2
+    assert torch.equal(engine.labels(2, 41), whole)
+    assert engine.labels(5, 5).shape == (0, 7)
 
 
 @pytest.mark.parametrize("name", ["sage", "gat", "gatv2", "gin"])

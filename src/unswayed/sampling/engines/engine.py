@@ -65,8 +65,10 @@ class Engine:
 
     @property
     def rate(self) -> float | None:
-        """About how many samples of all targets a second, where that is known before it is asked."""
-        return None
+        """About how many samples of all targets a second, where that is known: by what it, or one it was moved from, took last."""
+        return (
+            None if self.pick.cost is None else 1 / (max(self.pick.cost, 1e-12) * len(self.question.threat))
+        )
 
     def labels(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> Tensor:
         """int64[samples, targets]: the label of each sample for the targets at these positions; -1 is no answer."""

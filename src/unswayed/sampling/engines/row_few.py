@@ -4,6 +4,7 @@ Of all nodes only those matter that some sample attaches, each with the state th
 own neighbours. What is there is added up; nothing is counted first and taken away again.
 """
 
+import copy
 from collections.abc import Iterator
 
 import torch
@@ -19,13 +20,15 @@ from unswayed.sampling.engines.plan import Steps
 from unswayed.sampling.engines.room import room, within_memory
 from unswayed.sampling.engines.row import Prepared, own_states
 from unswayed.sampling.engines.row_engine import RowEngine
-from unswayed.sampling.engines.row_kept import Gathered, confined, free_plan
-from unswayed.sampling.engines.surroundings import Surroundings, compressed
+from unswayed.sampling.engines.row_kept import Gathered, confined, free_plan, runs
+from unswayed.sampling.engines.surroundings import Surroundings, compressed, entries_of
 from unswayed.sampling.question import Question
 from unswayed.theory.noise import Noise
 
 DRAWN = {"cpu": 2**22, "cuda": 2**26}  # entries that are added in the samples held at a time
-NODES = {"cpu": 2**13, "cuda": 2**20}  # attached nodes whose states are computed at a time
+WORDS = {"cpu": 2**19, "cuda": 2**26}  # of noise for the targets' own neighbours that are drawn at a time
+TOGETHER = 4  # targets for which the states of attached nodes are computed at a time …
+NODES = {"cpu": 2**13, "cuda": 2**20}  # … and how many states
 
 
 def few_plan(model: nn.Module) -> Steps:
@@ -78,12 +81,13 @@ class FewEngine(RowEngine):
         assert isinstance(stream, FewStream)
         with self.asking():
             drawn = stream.added(start, stop, self.known.around.n, noise, self.device)
-            nodes = self.nodes[list(asked)]
-            common = Common(self.known, nodes, stop - start, *drawn)
-            for place, node in enumerate(nodes):
-                near = Gathered(self.known, node)
-                lost = stream.lost(start, stop, near.columns[:-1], noise)
-                yield Few(common, near, ~lost, place)()
+            nodes, n = self.nodes[list(asked)], stop - start
+            common = Common(self.known, nodes, n, *drawn)
+            for run in runs(self.known.around, nodes, room(WORDS, self.device) // max(1, n)):
+                near = Gathered(self.known, nodes[run.start : run.stop])
+                stayed = ~stream.lost(start, stop, near.columns[: near.nobody], noise)
+                for place in run:
+                    yield Few(common, near, stayed, place, place - run.start)()
 
 
 class Common:
@@ -100,8 +104,10 @@ class Common:
         self.matrix = self._matrix(sample, self.column, samples)
         self.far = {i: self._far(i, sent) for i, sent in known.sent.items()}
         self.sums = {i: self.matrix @ far for i, far in self.far.items()}
-        split = torch.split(self.columns, room(NODES, entry.device))
+        self.together = max(1, min(TOGETHER, len(nodes)))
+        split = torch.split(self.columns, max(1, room(NODES, entry.device) // self.together))
         self.parts = [unlinked(known, torch.cat([part, nodes])) for part in split]
+        self.seconds: dict[int, tuple[int, Tensor]] = {}
 
     def _matrix(self, row: Tensor, column: Tensor, rows: int) -> Tensor:
         """[rows, columns]: 1 where a sample attaches a node."""
@@ -114,16 +120,23 @@ class Common:
         return layer.payload(self.known.around, sent, self.nodes[:1]).far[self.columns]
 
     def second(self, i: int, place: int) -> Tensor:
-        """[columns, k]: what each of them sends to the target at this place once it is attached."""
-        step, others = self.known.plan.steps[i], len(self.nodes)
+        """[columns, k]: what each of them sends to the target at this place once it is attached.
+
+        Computed for a few targets at a time, so that what all of them read comes from memory once.
+        """
+        first = place - place % self.together
+        if i not in self.seconds or self.seconds[i][0] != first:
+            places = range(first, min(first + self.together, len(self.nodes)))
+            self.seconds[i] = first, torch.cat([self._sent(i, part, places) for part in self.parts], dim=1)
+        return self.seconds[i][1][place - first]
+
+    def _sent(self, i: int, part: Prepared, places: range) -> Tensor:
+        """[places, columns of the part, k]: the same of one part, in which the targets come last."""
+        step, width = self.known.plan.steps[i], part.around.n - len(self.nodes)
         assert step.layer is not None
-        sent = []
-        for part in self.parts:
-            width = part.around.n - others
-            here = torch.tensor([width + place], device=self.columns.device)
-            states = step.layer.send(part.near(here, None)[step.inputs[0]])
-            sent.append(step.layer.payload(part.around, states, here).far[0, :width])
-        return torch.cat(sent)
+        here = torch.arange(width + places.start, width + places.stop, device=self.columns.device)
+        states = step.layer.send(part.near(here, None)[step.inputs[0]])
+        return step.layer.payload(part.around, states, here).far[:, :width]
 
     def without(self, nodes: Tensor) -> tuple[Tensor, Tensor, dict[int, Tensor]]:
         """(columns of these nodes, how many each sample attaches of the others, sums over the others by step)."""
@@ -131,31 +144,33 @@ class Common:
         out = out[out >= 0]
         never = torch.zeros(len(self.columns), dtype=torch.bool, device=out.device)
         never[out] = True
-        wrong = never[self.column]
-        if not bool(wrong.any()):
+        wrong = never[self.column].nonzero()[:, 0]
+        if not len(wrong):
             return out, self.count, self.sums
-        rows, place = torch.unique(self.sample[wrong], return_inverse=True)
+        rows, place = torch.unique_consecutive(self.sample[wrong], return_inverse=True)
         count = self.count.index_put((rows,), -torch.bincount(place), accumulate=True)
-        again = torch.full_like(self.count, -1)
-        again[rows] = torch.arange(len(rows), device=rows.device)
-        kept = (again[self.sample] >= 0) & ~wrong
-        few = self._matrix(again[self.sample[kept]], self.column[kept], len(rows))
+        which, column = entries_of(self.matrix, rows)
+        kept = ~never[column]
+        few = self._matrix(which[kept], column[kept], len(rows))
         return out, count, {i: self.sums[i].index_copy(0, rows, few @ far) for i, far in self.far.items()}
 
 
 class Few:
     """The logits of one target in all samples of a span."""
 
-    def __init__(self, common: Common, near: Gathered, stayed: Tensor, place: int) -> None:
-        """`stayed` bool[S, degree]: which of the target's neighbours are still there."""
+    def __init__(self, common: Common, near: Gathered, stayed: Tensor, place: int, at: int) -> None:
+        """`stayed` bool[S, neighbours]: which of those in `near` are still there; the target is at `place` of all, `at` of these."""
         self.common, self.near, self.place = common, near, place
-        self.stayed = stayed.to(common.known.around.degree.dtype)
-        self.out, added, self.sums = common.without(near.columns)
-        self.count = (added + stayed.sum(dim=1)).to(self.stayed.dtype)[:, None]
+        self.node, self.links = near.nodes[at : at + 1], near.links(at)
+        self.loops = near.known.around.loops[self.node]
+        self.stayed = stayed[:, self.links].to(common.known.around.degree.dtype)
+        known = torch.cat([near.columns[self.links], near.columns[self.node]])
+        self.out, added, self.sums = common.without(known)
+        self.count = (added + self.stayed.sum(dim=1))[:, None]
 
     def __call__(self) -> Tensor:
         """[S, 1, C]."""
-        logits = own_states(self.near.known, self.near.node, self._first, self._second)
+        logits = own_states(self.near.known, self.node, self._first, self._second)
         return logits.expand(self.common.samples, *logits.shape[-2:])
 
     def _first(self, i: int, layer: Layer, targets: Sent) -> Tensor:
@@ -163,15 +178,18 @@ class Few:
 
     def _second(self, i: int, layer: Layer, targets: Sent) -> Tensor:
         far = self.common.second(i, self.place) if len(self.common.columns) else self.near.tables[i][0][:0]
-        return self._own(i, layer, targets, self.common.matrix @ far.index_fill(0, self.out, 0.0))
+        return self._own(i, layer, targets, self.common.matrix @ far.index_fill_(0, self.out, 0.0))
 
     def _own(self, i: int, layer: Layer, targets: Sent, sums: Tensor) -> Tensor:
-        total = sums + self.stayed @ self.near.tables[i][0][:-1]
-        return layer.own(total[:, None], self.count, targets, self.near.loops, None)
+        total = sums + self.stayed @ self.near.tables[i][0][self.links]
+        return layer.own(total[:, None], self.count, targets, self.loops, None)
 
 
 def unlinked(known: Prepared, columns: Tensor) -> Prepared:
-    """The same states at these nodes alone, none of which is a neighbour of the target."""
-    around, none = known.around, known.around.edge_index[:, :0]
+    """The same states at these nodes alone, none of which is a neighbour of the target; only what `near` reads."""
+    around, none, steps = known.around, known.around.edge_index[:, :0], known.plan.steps
+    read = {k for i in known.near_steps if steps[i].layer is None for k in steps[i].inputs}
     bare = compressed(none[0], none[1], (len(columns), len(columns)), around.degree.dtype)
-    return confined(known, columns, Surroundings(none, bare, around.degree[columns], around.loops[columns]))
+    here = copy.copy(known)
+    here.rest, here.sent = {i: t for i, t in known.rest.items() if i in read}, {}
+    return confined(here, columns, Surroundings(none, bare, around.degree[columns], around.loops[columns]))

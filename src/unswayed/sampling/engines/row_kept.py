@@ -5,12 +5,15 @@ that it has while attached; a sample gathers the few that are kept, and adds the
 """
 
 import copy
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import embedding_bag, pad
 
 from unswayed.errors import Unsupported
 from unswayed.sampling.engines.attention import Attention
+from unswayed.sampling.engines.engine import spans
 from unswayed.sampling.engines.layers import Layer, Sent
 from unswayed.sampling.engines.obstacles import Elsewhere
 from unswayed.sampling.engines.plan import Steps
@@ -20,10 +23,11 @@ from unswayed.sampling.engines.row_coupled import coupling
 from unswayed.sampling.engines.row_engine import OWN, RowEngine
 from unswayed.sampling.engines.surroundings import Surroundings
 from unswayed.sampling.question import Question
-from unswayed.sampling.seats import kept_seats
+from unswayed.sampling.seats import kept_by_each
 from unswayed.theory.noise import Noise
 
-REMEMBERED = 2**10  # targets whose surroundings stay for the next block
+NEIGHBOURS = 2**14  # of all targets that are looked at together
+REMEMBERED = 8  # lists of targets whose surroundings stay for the next block
 
 
 def free_plan(model: nn.Module) -> Steps:
@@ -49,7 +53,7 @@ class KeptEngine(RowEngine):
 
     def _settle(self) -> None:
         super()._settle()
-        self.near: dict[int, Gathered] = {}
+        self.near: dict[tuple[int, ...], Gathered] = {}
 
     def _wild(self) -> bool:
         return False  # every sample has scores, and a scale, of its own
@@ -60,19 +64,40 @@ class KeptEngine(RowEngine):
 
         def ask() -> Tensor:
             with self.asking():
-                return torch.cat([self._votes_of(target, start, stop) for target in asked], dim=1)
+                return torch.cat([self._votes_of(run, start, stop) for run in self._runs(asked)], dim=1)
 
         return within_memory(self.device, ask, self.near.clear)
 
-    def _votes_of(self, target: int, start: int, stop: int) -> Tensor:
-        ask, options = self._gathered(target), self.question.noise.options()
-        drawn = kept_seats(
-            self.question.stream, start, stop, max(ask.degree, options["seats"]), options["kept"],
-            target=self.question.key_of(target),
+    def _runs(self, asked: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+        """These targets, so many at a time that their surroundings are small."""
+        return (
+            asked[part.start : part.stop]
+            for part in runs(self.known.around, self.nodes[list(asked)], NEIGHBOURS)
+        )
+
+    def _votes_of(self, run: tuple[int, ...], start: int, stop: int) -> Tensor:
+        ask, kept = self._gathered(run), self.question.noise.options()["kept"]
+        answers = max(1, room(OWN, self.device) // (self.known.width * (kept if ask.attends else 1)))
+        size = max(1, answers // max(1, stop - start))
+        said = torch.empty((stop - start, len(run)), dtype=torch.int64, device=self.device)
+        for span in spans(start, stop, answers):
+            for low in range(0, len(run), size):
+                places = range(low, min(low + size, len(run)))
+                labels = self._votes_at(ask, run, places, span)
+                said[span.start - start : span.stop - start, low : places.stop] = labels
+        return said
+
+    def _votes_at(self, ask: "Gathered", run: tuple[int, ...], places: range, span: range) -> Tensor:
+        """int64[span, places] of the targets at these places of a run."""
+        options, degree = self.question.noise.options(), ask.degree[places.start : places.stop]
+        drawn = kept_by_each(
+            self.question.stream, span.start, span.stop,
+            [max(number, options["seats"]) for number in degree.tolist()], options["kept"],
+            [self.question.key_of(run[place]) for place in places],
         )  # fmt: skip
-        picks = torch.from_numpy(drawn).to(self.device).clamp(max=ask.degree)
-        size = max(1, room(OWN, self.device) // (options["kept"] * self.known.width))
-        return torch.cat([self.classifier.votes(ask(part)) for part in torch.split(picks, size)])
+        said = self.classifier.votes(ask(ask.picked(torch.from_numpy(drawn).to(self.device), places), places))
+        self.tick(said.numel())
+        return said
 
     def answers(self, start: int, stop: int, targets: tuple[int, ...], noise: Noise | None = None) -> Tensor:
         """[samples, targets, classes]: the logits that votes are read from."""
@@ -80,64 +105,101 @@ class KeptEngine(RowEngine):
             return torch.cat([self._answer(start, stop, target, noise) for target in targets], dim=1)
 
     def _answer(self, start: int, stop: int, target: int, noise: Noise | None) -> Tensor:
-        ask, n, key = self._gathered(target), self.known.around.n, self.question.key_of(target)
+        ask, n, key = self._gathered((target,)), self.known.around.n, self.question.key_of(target)
         there = ~self.question.flips(start, stop, n, key, noise)[1][:, ask.columns[:-1]]
-        number = torch.arange(ask.degree, device=self.device)
-        order = torch.where(there, number, ask.degree).sort(dim=1).values
-        return ask(torch.cat([order, order.new_full((len(order), 1), ask.degree)], dim=1))
+        number = torch.arange(ask.nobody, device=self.device)
+        order = torch.where(there, number, ask.nobody).sort(dim=1).values
+        return ask(pad(order, (0, 1), value=ask.nobody)[:, None], range(1))
 
-    def _gathered(self, target: int) -> "Gathered":
-        if target not in self.near:
+    def _gathered(self, run: tuple[int, ...]) -> "Gathered":
+        if run not in self.near:
             if len(self.near) >= REMEMBERED:
                 self.near.clear()
-            self.near[target] = Gathered(self.known, self.nodes[target])
-        return self.near[target]
+            self.near[run] = Gathered(self.known, self.nodes[list(run)])
+        return self.near[run]
 
 
 class Gathered:
-    """The logits of one target for any choice among its neighbours; everything that is the same for all samples is computed here."""
+    """The logits of some targets for any choice among their neighbours; what is the same for all samples is computed here.
 
-    def __init__(self, known: Prepared, node: Tensor) -> None:
-        _, neighbours = known.around.edges_of(node[None])
-        self.columns, self.degree = torch.cat([neighbours, node[None]]), len(neighbours)
-        self.node = torch.full_like(node[None], self.degree)  # the target comes last
+    A neighbour that is attached has the state that it has in the clean graph, whichever of the targets it belongs to: all of
+    them are looked at as the neighbours of one.
+    """
+
+    def __init__(self, known: Prepared, nodes: Tensor) -> None:
+        which, neighbours = known.around.edges_of(nodes)
+        self.columns, self.nobody = torch.cat([neighbours, nodes]), len(neighbours)
+        self.degree = torch.bincount(which, minlength=len(nodes))
+        self.first = self.degree.cumsum(0) - self.degree  # of each target's neighbours
+        self.nodes = torch.arange(
+            self.nobody, len(self.columns), device=nodes.device
+        )  # the targets come last
         self.known = confined(known, self.columns, star(known.around, self.columns))
-        near = self.known.near(self.node, None)
-        self.loops = self.known.around.loops[self.node]
+        near = self.known.near(self.nodes[-1:], None)
         self.tables = {i: self._table(i, near) for i in known.plan.convs}
+        self.attends = any(isinstance(known.plan.steps[i].layer, Attention) for i in self.tables)
 
     def _table(self, i: int, near: dict[int, Tensor]) -> Sent:
-        """What each neighbour, and for nobody a row of zeros, contributes to the step i: [degree + 1, …]."""
+        """What each neighbour, and for nobody a row of zeros, contributes to the step i: [neighbours + 1, …]."""
         known, step = self.known, self.known.plan.steps[i]
         assert step.layer is not None
         first = step.depth == 1
         sent = known.sent[i] if first else step.layer.send(near[step.inputs[0]])
         if not isinstance(step.layer, Attention):
-            payload = step.layer.payload(known.around, sent, self.node)
+            payload = step.layer.payload(known.around, sent, self.nodes[-1:])
             sent = (payload.far if payload.close is None else payload.close,)
-        tables = tuple((t if first else t[0]).clone() for t in sent)
+        tables = tuple((t if first else t[0])[: self.nobody + 1].clone() for t in sent)
         for table in tables:
-            table[self.degree] = 0
+            table[self.nobody] = 0
         return tables
 
-    def __call__(self, picks: Tensor) -> Tensor:
-        """[S, 1, C], for each sample the neighbours int64[S, k] that are attached, ascending, `degree` for nobody."""
-        known, there = self.known, picks < self.degree
-        count = there.sum(dim=1, keepdim=True)
+    def links(self, at: int) -> slice:
+        """The rows of one target's neighbours."""
+        begin = int(self.first[at])
+        return slice(begin, begin + int(self.degree[at]))
+
+    def picked(self, drawn: Tensor, places: range) -> Tensor:
+        """The rows of the tables for seats int64[S, places, k]: those beyond a target's neighbours are nobody's."""
+        first, degree = (t[places.start : places.stop, None] for t in (self.first, self.degree))
+        return torch.where(drawn < degree, drawn + first, self.nobody)
+
+    def __call__(self, picks: Tensor, places: range) -> Tensor:
+        """[S, places, C], for each sample and target the rows int64[S, places, k] that are attached, ascending."""
+        nodes = self.nodes[places.start : places.stop]
+        there, loops = picks < self.nobody, self.known.around.loops[nodes]
+        count = there.sum(dim=-1)
+
+        def attending(i: int, layer: Attention, targets: Sent) -> Tensor:
+            near = tuple(table[picks.flatten(0, 1)] for table in self.tables[i])
+            targets = tuple(t.flatten(0, 1) for t in targets)
+            own = layer.own_attending(near, there.flatten(0, 1), targets, loops.repeat(len(picks)))
+            return own.view(*picks.shape[:2], own.shape[-1])
 
         def first(i: int, layer: Layer, targets: Sent) -> Tensor:
             if isinstance(layer, Attention):
-                near = tuple(table[picks] for table in self.tables[i])
-                return layer.own_attending(near, there, targets, self.loops)[:, None]
-            sums = self.tables[i][0][picks].sum(dim=1, keepdim=True)
-            return layer.own(sums, count.to(sums.dtype), targets, self.loops, None)
+                return attending(i, layer, tuple(t.expand(len(picks), *t.shape) for t in targets))
+            return second(i, layer, targets)
 
         def second(i: int, layer: Layer, targets: Sent) -> Tensor:
-            attends = isinstance(layer, Attention)
-            return first(i, layer, tuple(t[:, 0] for t in targets) if attends else targets)
+            if isinstance(layer, Attention):
+                return attending(i, layer, targets)
+            table = self.tables[i][0]
+            sums = embedding_bag(picks.flatten(0, 1), table, mode="sum")
+            sums = sums.view(*picks.shape[:2], table.shape[-1])
+            return layer.own(sums, count.to(sums.dtype), targets, loops, None)
 
-        logits = own_states(known, self.node, first, second)
+        logits = own_states(self.known, nodes, first, second)
         return logits.expand(len(picks), *logits.shape[-2:])
+
+
+def runs(around: Surroundings, nodes: Tensor, most: int) -> Iterator[range]:
+    """These nodes, in runs that have few neighbours together."""
+    starts = around.adjacency.crow_indices()
+    sizes = (starts[nodes + 1] - starts[nodes] + 1).cumsum(0) // max(1, most)
+    begin = 0
+    for number in torch.unique_consecutive(sizes, return_counts=True)[1].tolist():
+        yield range(begin, begin + number)
+        begin += number
 
 
 def confined(known: Prepared, columns: Tensor, around: Surroundings) -> Prepared:

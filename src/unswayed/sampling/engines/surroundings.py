@@ -79,10 +79,16 @@ class Surroundings:
 
     def edges_of(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
         """(which of `nodes`, neighbour) for every edge at one of them."""
-        starts = self.adjacency.crow_indices()
-        first, count = starts[nodes], starts[nodes + 1] - starts[nodes]
-        rows = torch.repeat_interleave(torch.arange(nodes.numel(), device=nodes.device), count)
-        within = torch.arange(rows.numel(), device=nodes.device) - torch.repeat_interleave(
-            count.cumsum(0) - count, count
-        )
-        return rows, self.adjacency.col_indices()[first[rows] + within]
+        return entries_of(self.adjacency, nodes)
+
+
+def entries_of(matrix: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+    """(which of `rows`, column) for every entry of a compressed matrix in one of them."""
+    starts, columns = matrix.crow_indices(), matrix.col_indices()
+    if not len(columns):
+        return columns, columns
+    first = starts[rows]
+    count = starts[rows + 1] - first
+    which = torch.repeat_interleave(torch.arange(rows.numel(), device=rows.device), count)
+    within = torch.arange(which.numel(), device=rows.device) - (count.cumsum(0) - count)[which]
+    return which, columns[first[which] + within]
