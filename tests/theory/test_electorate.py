@@ -2,10 +2,13 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from unswayed.errors import InputError
 from unswayed.theory import electorate as module
 from unswayed.theory.ballots import Linear
+from unswayed.theory.duels import NUMPY
 from unswayed.theory.electorate import Electorate, Roll
 
 
@@ -240,3 +243,28 @@ def test_targets_are_looked_at_as_many_together_as_there_is_room_for(monkeypatch
     assert np.concatenate(parts).tolist() == everyone.tolist()
     assert len(parts) > 3
     assert all(links[part].sum() <= 30 + links.max() for part in parts)
+
+
+@given(
+    st.lists(st.integers(-3, 3) | st.integers(-(2**30), 2**30), max_size=400),
+    st.integers(0, 400),
+    st.sampled_from([np.int32, np.int64]),
+)
+def test_the_largest_values_are_those_of_a_full_sort(values, most, kind):
+    """Also among many equal ones, of which the first are taken."""
+    given_ = np.array(values, dtype=kind)
+    found, order = NUMPY.largest(given_, min(most, len(given_)))
+    expected = sorted(range(len(values)), key=lambda i: -values[i])[:most]
+    assert found.tolist() == [values[i] for i in expected]
+    assert len(set(order.tolist())) == len(order)
+    assert given_[order].tolist() == found.tolist()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.02, 0.3, 1.0])
+def test_the_largest_of_many_values_most_of_which_are_equal(share):
+    generator = np.random.default_rng(0)
+    values = np.where(generator.random(20_000) < share, generator.integers(-99, 99, 20_000), 0)
+    for most in (1, 100, 1_000, 19_999):
+        found, order = NUMPY.largest(values, most)
+        assert np.array_equal(found, -np.sort(-values)[:most])
+        assert len(np.unique(order)) == most

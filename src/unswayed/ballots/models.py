@@ -21,6 +21,7 @@ from unswayed.ballots.unaltered import check_unaltered
 from unswayed.certificates.proofs import Proofs
 from unswayed.errors import InputError
 
+TALLIED = 2**14  # links whose ballots are added together: as many as stay near the processor
 ANSWERED = ("forward", "_tally", "_stored", "own_of_new", "exact")  # by what an answer is made of the tables
 CHECKED: WeakKeyDictionary[nn.Module, Tensor] = WeakKeyDictionary()  # features found to be the frozen ones
 
@@ -205,8 +206,8 @@ class BallotModel(Tabled):
         row = voter if self.link_codes is None else self._stored(target % n * n + voter, voter)
         degree = torch.bincount(target, minlength=copies * n)
         total = (self.base_table + degree.view(copies, n, 1) * self.own_table).view(copies * n, -1)
-        for c in range(self.classes):
-            total[:, c].index_add_(0, target, self.ballot_table[:, c].long()[row])
+        for some in torch.arange(len(row), device=row.device).split(TALLIED):
+            total.index_add_(0, target[some], self.ballot_table[row[some]].long())
         return total.double() / SCALE
 
     def _stored(self, code: Tensor, voter: Tensor) -> Tensor:

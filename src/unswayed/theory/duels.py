@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 
 WIDEST = 2**62  # of a sorting key
+SAMPLED = 64  # one value of so many shows where the largest begin
 
 
 class Arrays:
@@ -59,10 +60,24 @@ class Arrays:
 
     def largest(self, values: Any, most: int) -> tuple[Any, Any]:
         """The largest values, descending, and where they are."""
-        low = values.shape[0] - most
-        chosen = np.argpartition(values, low)[low:] if low > 0 else np.arange(len(values))
-        order = chosen[np.argsort(-values[chosen], kind="stable")]
+        chosen = _among(values, most) if most < len(values) else np.arange(len(values))
+        order = chosen[np.argsort(-values[chosen], kind="stable")[:most]]
         return values[order].astype(np.int64), order
+
+
+def _among(values: Ints, most: int) -> Ints:
+    """Where the `most` largest values are, and perhaps a few more.
+
+    A selection takes twenty times as long where most values are equal, as those of voters who know no label are; a sample shows
+    above which value more than enough are left, and where no value does, all are sorted, which equal values make quick.
+    """
+    drawn = np.sort(values[::SAMPLED])
+    above = np.flatnonzero(values > drawn[-min(len(drawn), 2 * most // SAMPLED + 8)])
+    if len(above) >= most:
+        return above
+    edge = np.sort(values)[len(values) - most]
+    above = np.flatnonzero(values > edge)
+    return np.concatenate([above, np.flatnonzero(values == edge)[: most - len(above)]])
 
 
 NUMPY = Arrays()

@@ -46,6 +46,11 @@ class Roll:
             raise InputError("The ballots are too large for 32 bits; use a coarser fixed point.")
 
     @cached_property
+    def columns(self) -> NDArray[Any]:
+        """int[C, voters]: what is said over new links, a class at a time, next to each other in memory."""
+        return np.ascontiguousarray(self.ballots[: self.voters].T)
+
+    @cached_property
     def high(self) -> Ints:
         """int64[C]: the highest ballot for each class, 0 if none is above."""
         return np.asarray(self.ballots.max(axis=0, initial=0), dtype=np.int64)
@@ -78,8 +83,7 @@ class Roll:
         key = (label, rival, length, arrays)
         if key in self.lists:
             return self.lists[key]
-        said = self.ballots[: self.voters]
-        found = arrays.largest(said[:, rival] - said[:, label], length)
+        found = arrays.largest(self.columns[rival] - self.columns[label], length)
         if length <= KEPT:
             self.lists[key] = found
         return found
