@@ -206,7 +206,8 @@ class BallotModel(Tabled):
         row = voter if self.link_codes is None else self._stored(target % n * n + voter, voter)
         degree = torch.bincount(target, minlength=copies * n)
         total = (self.base_table + degree.view(copies, n, 1) * self.own_table).view(copies * n, -1)
-        for some in torch.arange(len(row), device=row.device).split(TALLIED):
+        for start in range(0, len(row), TALLIED):
+            some = slice(start, start + TALLIED)
             total.index_add_(0, target[some], self.ballot_table[row[some]].long())
         return total.double() / SCALE
 
