@@ -62,26 +62,29 @@ class Threads:
     @property
     def words(self) -> str:
         """What was chosen, for people."""
-        chosen = self.number or self._next()
+        chosen = self.now
         return f"{chosen} of {self.most}" if self.most > 1 else str(chosen)
 
     def run(self, size: float, work: Callable[[], Result]) -> Result:
         """What the work returns; `size` says how much of it there is, so that pieces of different size compare."""
-        number = self.number or self._next()
+        number = self.now
         begin = time.perf_counter()
         with threads(number):
             result = work()
         took = time.perf_counter() - begin
         self.cost = took / size
-        if self.most > 1:
-            self._heard(number, took, size)
+        self.heard(number, took, size)
         return result
 
-    def _next(self) -> int:
-        """The number that was timed least, one thread first."""
-        return min((1, self.most), key=lambda number: len(self.seen.get(number, ())))
+    @property
+    def now(self) -> int:
+        """The number to work with: the one that was chosen, or while that is open the one timed least, one thread first."""
+        return self.number or min((1, self.most), key=lambda number: len(self.seen.get(number, ())))
 
-    def _heard(self, number: int, took: float, size: float) -> None:
+    def heard(self, number: int, took: float, size: float) -> None:
+        """Learn from a piece of work of this size, done with so many threads in so many seconds."""
+        if self.most == 1:
+            return
         cost = took / size
         if self.number is None:
             self.seen.setdefault(number, []).append(cost)
