@@ -638,6 +638,24 @@ def test_fake_nodes_are_certified_against_from_the_command_line(call_json, own, 
     assert us.certify(us.load("run")).size.tolist() == sizes[0]
 
 
+def test_fake_nodes_are_of_one_kind_and_nothing_is_said_of_deletions(call, call_json, own, here):
+    asked = ("certify", *plain(own), "--threat", "inject", "--hide", "0.9/0.25", "--store", "run")
+    _, out, err = call(*asked, "--report", "r.html")
+    assert "additions alone" not in out + err
+    assert "deletions alone" not in out + err
+    found = call_json(*asked)
+    for told in (found, found["targets"][0], call_json("explain", "9", "--store", "run")):
+        assert not any(name.endswith(("adds", "deletes")) for name in told)
+    page = (here / "r.html").read_text(encoding="utf-8")
+    assert "median K of additions alone" not in page
+    assert "Adds and deletes" not in page
+    facts = json.loads(page.split('id="facts">')[1].split("</script>")[0])
+    assert {"adds", "deletes"}.isdisjoint(facts["columns"])
+    assert {"adds", "deletes"}.isdisjoint(us.certify(us.load("run")).to_frame().columns)
+    _, out, _ = call("certify", *own)
+    assert "deletions alone" in out
+
+
 def test_no_answer_is_no_rival_where_that_is_asked_for(call_json, own, here):
     found = call_json("certify", *own, "--rivals", "labels", "--store", "run")
     assert found["rivals"] == "labels"

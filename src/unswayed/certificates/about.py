@@ -135,6 +135,11 @@ class About:
         """Whether a size counts nodes (fake ones, or ones that lie) instead of entries of the structure vector."""
         return self.threat.get("counts") == "nodes"
 
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """The kinds of change that can be spoken of by themselves: none where nodes are counted, which are of one kind."""
+        return () if self.counts_nodes else CHANGES[1:]
+
     def limit(self, change: str) -> IntArray | None:
         """How many additions (or deletions) there can be at most; None for changes of any kind, and where unknown.
 

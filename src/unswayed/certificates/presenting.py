@@ -85,8 +85,7 @@ def frame(certs: "Certified") -> "pd.DataFrame":
         "label": certs.label,
         **({"answer": certs.answer} if certs.about.class_names else {}),
         "size": certs.size,
-        "adds": certs.sizes("adds"),
-        "deletes": certs.sizes("deletes"),
+        **{change: certs.sizes(change) for change in certs.about.sides},
         "abstained": certs.abstained,
         **{column.name: column.values for column in certs.evidence() if column.values.ndim == 1},
         "entries": certs.about.entries,
@@ -110,8 +109,7 @@ def document(certs: "Certified") -> dict[str, Any]:
 def rows(certs: "Certified") -> list[dict[str, Any]]:
     """One JSON-ready row per target."""
     columns = {"label": certs.label, **({"answer": certs.answer} if certs.about.class_names else {})}
-    columns |= {"size": certs.size}
-    columns |= {"adds": certs.sizes("adds"), "deletes": certs.sizes("deletes")}
+    columns |= {"size": certs.size, **{change: certs.sizes(change) for change in certs.about.sides}}
     columns |= {column.name: column.values for column in certs.evidence()}
     lists = {name: values.tolist() for name, values in columns.items()}
     return [

@@ -128,7 +128,7 @@ class Certified(Labelled, ABC):
             label=self.about.label_name(int(self.label[position])),
             size=int(self.size[position]),
             statement=self.statement(position),
-            facts={change: int(self.sizes(change)[position]) for change in ("adds", "deletes")},
+            facts={change: int(self.sizes(change)[position]) for change in self.about.sides},
         )
 
     def known_attack(self, position: int) -> IntArray | None:

@@ -219,15 +219,15 @@ def _print(
     table.add_column("noise")
     for size in sizes:
         table.add_column(f"k={size}", justify="right", style="bold" if size == want else "")
-    for sign in "+−":
-        table.add_column(f"{sign}{min(want, top)}", justify="right")
+    for change in points[0].sides:
+        table.add_column(f"{'+' if change == 'adds' else '−'}{min(want, top)}", justify="right")
     if split is not None:
         table.add_column(f"+{split[0]} −{split[1]}", justify="right", style="bold")
     table.add_column("ceiling", justify="right")
     table.add_column("")
     for spot, point in enumerate(points):
         mark = "← take" if spot == best else "*" if spot in keep else ""
-        alone = (point.at(min(want, top), change) for change in ("adds", "deletes"))
+        alone = (point.at(min(want, top), change) for change in point.sides)
         shares = (*map(point.at, sizes), *alone, point.split)
         cells = [f"{share:.2f}" for share in shares if share is not None]
         table.add_row(
@@ -236,7 +236,7 @@ def _print(
     if floor is not None:
         table.add_row(
             "floor",
-            *[f"{floor:.2f}"] * (len(sizes) + 2 + (split is not None)),
+            *[f"{floor:.2f}"] * (len(sizes) + len(points[0].sides) + (split is not None)),
             "",
             "",
             style="yellow",

@@ -204,7 +204,7 @@ def _least(plan: Plan, threat: Threat) -> int:
 
 def _one_sided(plan: Plan, threat: Threat) -> str:
     """For asymmetric noise, how far each kind of change can be proven harmless by itself."""
-    if plan.noise.symmetric:
+    if plan.noise.symmetric or threat.counts == "nodes":
         return ""
     adds, deletes = (plan.ceiling(threat, change) for change in ("adds", "deletes"))
     return f" (additions alone {adds}, deletions alone {deletes})"

@@ -22,7 +22,7 @@ def _degree(summary: Summary, position: int) -> int | None:
 def wall(summary: Summary, position: int) -> str | None:
     """A remark on what a proof against as many deletions as the node has links implies."""
     degree = _degree(summary, position)
-    if degree is None or int(summary.deletes[position]) < max(degree, 1):
+    if degree is None or "deletes" not in summary.sides or int(summary.deletes[position]) < max(degree, 1):
         return None
     links = "its only link" if degree == 1 else f"all of its {degree} links"
     return f"This covers losing {links}: the label is the one it would get with no link at all."

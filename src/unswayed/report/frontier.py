@@ -1,7 +1,7 @@
 """Accuracy against robustness over a sweep of noises: who is on the frontier, and which one to take."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,15 +15,14 @@ from unswayed.theory.noise import Noise
 class Point:
     """One noise of a sweep: its certified accuracy at every size up to the last that is not zero.
 
-    `adds` and `deletes` are the same against additions alone, and deletions alone; `split` is its certified accuracy against the wanted additions and deletions, where those are told apart.
+    `sides` is the same against changes of each kind alone, where there is more than one kind; `split` is its certified accuracy against the wanted additions and deletions, where those are told apart.
     """
 
     noise: Noise
     accuracy: tuple[float, ...]
     ceiling: int
     split: float | None = None
-    adds: tuple[float, ...] = ()
-    deletes: tuple[float, ...] = ()
+    sides: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -38,8 +37,8 @@ class Point:
         share = None
         if split is not None:
             share = float((certs.grid(*split)[:, -1, -1] & (certs.label == truth)).mean())
-        every, adds, deletes = (_curve(certs, truth, change) for change in ("any", "adds", "deletes"))
-        return cls(noise, every, ceiling, share, adds, deletes)
+        sides = {change: _curve(certs, truth, change) for change in certs.about.sides}
+        return cls(noise, _curve(certs, truth, "any"), ceiling, share, sides)
 
     def wanted(self, size: int) -> float:
         """Certified accuracy against what is wanted: the split of additions and deletions, or this size."""
@@ -47,7 +46,7 @@ class Point:
 
     def at(self, size: int, change: str = "any") -> float:
         """Certified accuracy at this size, against changes of any kind or of one kind alone."""
-        curve = {"any": self.accuracy, "adds": self.adds, "deletes": self.deletes}[change]
+        curve = self.accuracy if change == "any" else self.sides[change]
         return curve[size] if size < len(curve) else 0.0
 
     def __str__(self) -> str:
@@ -55,7 +54,7 @@ class Point:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
-        named = {"": self.accuracy, "_adds": self.adds, "_deletes": self.deletes}
+        named = {"": self.accuracy, **{f"_{change}": curve for change, curve in self.sides.items()}}
         curves = {f"certified_accuracy{name}": dict(enumerate_sizes(curve)) for name, curve in named.items()}
         wanted = {} if self.split is None else {"certified_accuracy_wanted": self.split}
         return {**self.noise.to_dict(), "ceiling": self.ceiling, **curves, **wanted}

@@ -94,8 +94,7 @@ def facts(summary: Summary, data: Any) -> dict[str, Any]:
         "label": certs.label[order].tolist(),
         "truth": None if summary.truth is None else summary.truth[order].tolist(),
         "size": certs.size[order].tolist(),
-        "adds": summary.adds[order].tolist(),
-        "deletes": summary.deletes[order].tolist(),
+        **{change: sizes[order].tolist() for change, sizes in summary.sides.items()},
         "degree": None if summary.degree is None else summary.degree[order].tolist(),
         "attacked": None if summary.attacked is None else summary.attacked[order].tolist(),
         "entries": certs.about.entries[order].tolist(),
@@ -179,7 +178,7 @@ def _tiles(summary: Summary) -> str:
             str(summary.median) if summary.median >= 0 else "–",
             f"median K: half of the {summary.unit}s reach it",
         ),
-        (_alone(summary), "median K of additions alone, and of deletions alone"),
+        *_alone(summary),
         (f"{silent:,} of {total:,}", "abstain: nothing is promised"),
     ]
     if summary.ceiling is not None:
@@ -191,9 +190,12 @@ def _tiles(summary: Summary) -> str:
     return "".join(f"<li><b>{escape(value)}</b><span>{escape(text)}</span></li>" for value, text in tiles)
 
 
-def _alone(summary: Summary) -> str:
+def _alone(summary: Summary) -> list[tuple[str, str]]:
+    if not summary.sides:
+        return []
     middles = (median(sizes) for sizes in (summary.adds, summary.deletes))
-    return " and ".join(str(size) if size >= 0 else "–" for size in middles)
+    told = " and ".join(str(size) if size >= 0 else "–" for size in middles)
+    return [(told, "median K of additions alone, and of deletions alone")]
 
 
 def _key(summary: Summary) -> str:

@@ -140,10 +140,15 @@ class Summary:
         """How many deletions alone each target withstands."""
         return self.certs.sizes("deletes")
 
+    @property
+    def sides(self) -> dict[str, IntArray]:
+        """How many changes of each kind alone, where there is more than one kind."""
+        return {change: getattr(self, change) for change in self.certs.about.sides}
+
     @cached_property
     def apart(self) -> bool:
         """Whether additions or deletions alone are proven any further than changes of both kinds."""
-        return bool(((self.adds > self.certs.size) | (self.deletes > self.certs.size)).any())
+        return any(bool((sizes > self.certs.size).any()) for sizes in self.sides.values())
 
     @cached_property
     def grid(self) -> BoolArray | None:

@@ -10,6 +10,7 @@ from unswayed.report.words import confidence, headline, percent, staying, verdic
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 HEIGHT, WIDTH = 9, 56
+ALONE = {"adds": "additions alone", "deletes": "deletions alone"}
 
 
 def print_summary(summary: Summary, console: Console, *, weakest: int = 5) -> None:
@@ -37,7 +38,7 @@ def _plain_table(title: str | None = None) -> Table:
 
 def accuracy_table(summary: Summary) -> Table:
     """Certified accuracy at a few sizes above the floor at the same sizes, and the difference."""
-    alone = {"adds": summary.adds, "deletes": summary.deletes} if summary.apart else {}
+    alone = summary.sides if summary.apart else {}
     far = [min(int(sizes.max()) + 1, WIDEST) for sizes in alone.values()]
     sizes = nice_sizes(max([summary.top, *far]), 8)
     what = "certified accuracy" if summary.truth is not None else "share certified"
@@ -47,8 +48,8 @@ def accuracy_table(summary: Summary) -> Table:
         table.add_column(str(size), justify="right")
     shares = summary.share(sizes).tolist()
     table.add_row(what, *[f"{share:.2f}" for share in shares], style="bold")
-    for change, name in (("adds", "additions alone"), ("deletes", "deletions alone")):
-        table.add_row(name, *[f"{share:.2f}" for share in summary.share(sizes, change).tolist()])
+    for change in summary.sides:
+        table.add_row(ALONE[change], *[f"{share:.2f}" for share in summary.share(sizes, change).tolist()])
     if summary.positive is not None:
         name, right = summary.label_name(summary.positive), summary.precision_shown(sizes, 2)
         table.add_row(
@@ -112,11 +113,11 @@ def weakest_table(summary: Summary, most: int) -> Table:
     table = _plain_table(title=f"The weakest {summary.unit}s")
     shown = [column for column in certs.evidence() if column.title and column.values.ndim == 1]
     truth = ["truth"] if summary.truth is not None else []
-    for name in (summary.unit, "label", *truth, "K", "adds", "deletes", *(column.title for column in shown)):
+    for name in (summary.unit, "label", *truth, "K", *summary.sides, *(column.title for column in shown)):
         table.add_column(name, justify="left" if name in ("label", "truth") else "right")
     for place in summary.order[:most].tolist():
         known = [] if summary.truth is None else [Text(summary.label_name(int(summary.truth[place])))]
-        sizes = (int(of[place]) for of in (certs.size, summary.adds, summary.deletes))
+        sizes = (int(of[place]) for of in (certs.size, *summary.sides.values()))
         table.add_row(
             Text(summary.target_name(place)),
             Text(summary.label_name(int(certs.label[place]))),

@@ -167,13 +167,13 @@ def confidence(summary: Summary) -> str:
 
 def reading(summary: Summary) -> list[tuple[str, str]]:
     """Terms of the report and what they mean: those of the kind of certificate, then those of every report."""
+    alone = (
+        "K counts additions and deletions together; these columns say how many additions alone, or deletions alone, "
+        "are proven harmless."
+    )
     items = [
         *summary.certs.reading(),
-        (
-            "Adds and deletes",
-            "K counts additions and deletions together; these columns say how many additions alone, or deletions alone, "
-            "are proven harmless.",
-        ),
+        *([("Adds and deletes", alone)] if summary.sides else []),
         (
             "Certified accuracy at k",
             f"The share of {summary.unit}s whose label is right and whose K is at least k.",
