@@ -2,10 +2,13 @@
 
 import pytest
 import torch
-from torch_geometric.nn import GCNConv, SAGEConv
+from torch import nn
+from torch_geometric.nn import GATConv, GCNConv, GINConv, GraphNorm, SAGEConv, TAGConv
 
 import unswayed as us
-from unswayed.errors import InputError
+from unswayed.errors import InputError, Unsupported
+from unswayed.models import build
+from unswayed.sampling.fields import sight
 
 from .small import FEATURES
 
@@ -33,7 +36,69 @@ def test_an_edge_matters_only_within_the_field(data, layer, degrees, layers):
     assert hit > 0.5 * sum(map(len, fields))
 
 
-@pytest.mark.parametrize("bad", [0, -1, 1.5, True])
+@pytest.mark.parametrize("bad", [-1, 1.5, True])
 def test_layers_are_a_count(data, bad):
     with pytest.raises(InputError, match="layers"):
         us.receptive_fields(data, [0], bad)
+
+
+class Stack(nn.Module):
+    """Layers one after the other, and beside them one that skips to the end."""
+
+    def __init__(self, *layers, beside=None):
+        super().__init__()
+        self.layers, self.beside = nn.ModuleList(layers), beside
+
+    def forward(self, x, edge_index):
+        h = x
+        for layer in self.layers:
+            h = layer(h, edge_index).relu()
+        return h if self.beside is None else h + self.beside(x, edge_index)
+
+
+def tags():
+    return [TAGConv(FEATURES, FEATURES, K=2), SAGEConv(FEATURES, FEATURES)]
+
+
+@pytest.mark.parametrize(
+    ("layers", "expected"),
+    [
+        (lambda: [SAGEConv(FEATURES, FEATURES)], (1, False)),
+        (lambda: [GATConv(FEATURES, FEATURES) for _ in range(3)], (3, False)),
+        (lambda: [GINConv(nn.Linear(FEATURES, FEATURES)), GCNConv(FEATURES, FEATURES)], (2, True)),
+        (tags, (3, True)),
+    ],
+)
+def test_sight_is_never_shorter_than_what_a_network_sees(data, layers, expected):
+    """Deleting any edge outside of the fields that follow from it leaves every answer as it is, to the last bit or nearly."""
+    torch.manual_seed(2)
+    model = Stack(*layers(), beside=SAGEConv(FEATURES, FEATURES)).double().eval()
+    assert sight(model) == expected
+    pairs, x = us.Row(data, [0]).graph.pairs, data.x.double()
+    fields = us.receptive_fields(data, range(data.num_nodes), expected[0], degrees=expected[1])
+    clean = model(x, torch.cat([pairs, pairs.flip(0)], dim=1))
+    for edge in range(pairs.shape[1]):
+        left = pairs[:, torch.arange(pairs.shape[1]) != edge]
+        moved = (model(x, torch.cat([left, left.flip(0)], dim=1)) - clean).abs().amax(dim=1) > 1e-12
+        assert all(edge in fields[node] for node in moved.nonzero()[:, 0].tolist())
+
+
+class Normed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.norm = SAGEConv(FEATURES, FEATURES), GraphNorm(FEATURES)
+
+    def forward(self, x, edge_index):
+        return self.norm(self.layer(x, edge_index))
+
+
+def test_what_sees_everything_or_is_not_known_is_refused():
+    with pytest.raises(Unsupported, match="every edge counts"):
+        sight(Normed().eval())
+    with pytest.raises(Unsupported):
+        sight(lambda x, edge_index: x)
+
+
+def test_a_network_without_layers_sees_no_edge(data):
+    assert sight(build("mlp", FEATURES, 2)) == (0, False)
+    assert [len(field) for field in us.receptive_fields(data, [0, 1], 0)] == [0, 0]

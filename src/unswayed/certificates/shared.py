@@ -24,6 +24,20 @@ BOUNDS: dict[str, Callable[[npt.ArrayLike, int], int]] = {
 }
 
 
+#: Why no more can be flipped, by what a change counts for.
+HOW = {
+    "anywhere": "counted one by one, since a change may count for all of them",
+    "apart": "since a change counts for one of them alone",
+    "rows": "since a link counts for its two ends alone",
+    "fields": "by a linear programme, since a deletion counts for those alone who can see the edge",
+}
+
+
+def how_shared(certs: "Certified", fields: Any = None) -> str:
+    """Which bound is used: "fields" for the programme, else what a change counts for."""
+    return certs.reach if fields is None else "fields"
+
+
 def flipped(
     certs: "Certified", budget: int, change: str = "any", fields: Sequence[npt.ArrayLike] | None = None
 ) -> int:
@@ -65,9 +79,9 @@ def in_words(certs: "Certified", budget: int, change: str = "any", fields: Any =
     kind = {"any": "changes", "adds": "additions", "deletes": "deletions"}[change]
     means = f"{budget:,} {'nodes' if certs.about.counts_nodes else kind} in total"
     try:
-        most = flipped(certs, budget, change, fields)
+        most, how = flipped(certs, budget, change, fields), HOW[how_shared(certs, fields)]
     except Unsupported as reason:
         return f"How many {certs.unit}s one attacker with {means} can flip cannot be said: {reason}"
     sure, silent = int((~certs.abstained).sum()), int(certs.abstained.sum())
     rest = f" About the {silent:,} that abstained nothing is promised." if silent else ""
-    return f"One attacker with {means} can flip at most {most:,} of the {sure:,} {certs.unit}s with a guarantee.{rest}"
+    return f"One attacker with {means} can flip at most {most:,} of the {sure:,} {certs.unit}s with a guarantee, {how}.{rest}"

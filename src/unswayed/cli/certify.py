@@ -8,6 +8,7 @@ import typer
 
 from unswayed.cli import kinds
 from unswayed.cli import options as opt
+from unswayed.cli.attacker import one_attacker, sees
 from unswayed.cli.common import command_line, console, emit, note
 from unswayed.cli.document import document
 
@@ -120,6 +121,7 @@ def certify_words(
     threat = make_threat(plan, plan.until_size if want is None else want)
     model = make_model(plan)
     record = make_record(plan, command_of(words, plan), make_floor(plan) if words["floor"] else None)
+    record = replace(record, sees=sees(model, plan.noise, plan.edge_attr))
     most = "" if plan.until is None else "at most "
     note(f"Polling {plural(len(threat), 'target')}, {most}{plan.samples:,} samples each …")
     votes = run_plan(plan, threat, model, record)
@@ -225,27 +227,29 @@ def present(
     """Print what was proven, to people or to machines, and write the report where one is wanted."""
     from unswayed.report.terminal import print_summary
 
-    summary = record.summarise(certs)
+    summary, attacker = record.summarise(certs), one_attacker(record, certs, shared)
     if report is not None:
-        save_report(record, certs, report, shared)
+        save_report(record, certs, report, attacker)
     if as_json:
-        emit(document(record, certs, report, shared))
+        emit(document(record, certs, report, attacker))
         return
     place = console()
     print_summary(summary, place)
-    if shared is not None:
-        place.print(certs.shared_in_words(shared), soft_wrap=True, markup=False)
+    if attacker is not None:
+        place.print(attacker["sentence"], soft_wrap=True, markup=False)
     if report is not None:
         place.print(f"The report is in {report}.", soft_wrap=True, markup=False)
 
 
-def save_report(record: "Record", certs: "Certified", path: Path, shared: int | None = None) -> None:
+def save_report(
+    record: "Record", certs: "Certified", path: Path, shared: dict[str, Any] | None = None
+) -> None:
     """Write the HTML report of a recorded run."""
     from unswayed.files import write_atomically
     from unswayed.report.html import render
 
     summary = record.summarise(certs)
     if shared is not None:
-        told = {"One attacker, many targets": summary.certs.shared_in_words(shared)}
+        told = {"One attacker, many targets": shared["sentence"]}
         summary = replace(summary, settings={**summary.settings, **told})
     write_atomically(path, render(summary, record.graph).encode())

@@ -9,23 +9,13 @@ if TYPE_CHECKING:  # scipy and torch load when a command runs, not when it is as
     from unswayed.report.summary import Summary
 
 
-def one_attacker(certs: "Certified", budget: int | None) -> dict[str, Any] | None:
-    """What a total budget can do, JSON-ready; `at_most` is None where that cannot be said."""
-    from unswayed.errors import Unsupported
-
-    if budget is None:
-        return None
-    try:
-        most: int | None = certs.shared(budget)
-    except Unsupported:
-        most = None
-    return {"budget": budget, "at_most": most, "sentence": certs.shared_in_words(budget)}
-
-
 def document(
-    record: "Record", certs: "Certified", report: Path | None, shared: int | None = None
+    record: "Record", certs: "Certified", report: Path | None, shared: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The whole result, JSON-ready: what the certificates say of themselves, and what the run knows besides."""
+    """The whole result, JSON-ready: what the certificates say of themselves, and what the run knows besides.
+
+    `shared` is what `one_attacker` says.
+    """
     from unswayed.report.advice import advice
 
     summary = record.summarise(certs)
@@ -46,7 +36,7 @@ def document(
         **{f"{named}_{change}": _curve(summary, change) for change in summary.sides},
         **_flags(summary),
         "targets": rows,
-        "shared": one_attacker(certs, shared),
+        "shared": shared,
         "report": None if report is None else str(report),
     }
 

@@ -216,7 +216,8 @@ Shared = Annotated[
     int | None,
     typer.Option(
         "--shared",
-        help="Also say how many targets one attacker with so many changes in total could flip (needs --family).",
+        help="Also say how many targets one attacker with so many changes in total could flip (needs --family); with --threat all-pairs and "
+        "--p-add 0, how many by deletions alone, from what each node can see.",
         rich_help_panel=NOISE,
     ),
 ]

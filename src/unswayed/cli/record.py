@@ -56,6 +56,9 @@ class Record:
     rivals: str = "all"
     positive: int | None = None
     base: float | None = None  # the accuracy of the model itself, not smoothed, not attacked
+    sees: dict[str, Any] | None = (
+        None  # how far the model can see, where that is known: `sampling.fields.Sight`
+    )
     graph: Sketch | tuple[Sketch, ...] | None = field(default=None, compare=False)
 
     def certify(self, found: Votes | Certified) -> Certified:
@@ -132,7 +135,7 @@ def read_record(folder: str | os.PathLike[str]) -> Record | None:
         words = json.loads(path.read_bytes())
         if words.pop("format") != FORMAT:
             raise StoreError(f"{path} was written by another version; certify again into a new folder.")
-        for name in ("top", "positive", "base"):  # runs from before they could be asked for
+        for name in ("top", "positive", "base", "sees"):  # runs from before they could be asked for
             words.setdefault(name, None)
         words.setdefault("rivals", "all")
         for name in ("names", "truth", "class_names"):
@@ -152,14 +155,19 @@ KINDS = {
     "title": str, "command": str, "training": dict, "samples": int, "alpha": float, "bounds": str, "family": bool,
     "names": tuple, "truth": tuple, "class_names": tuple | None, "floor": float | None, "floor_name": str | None,
     "finished": bool, "top": int | None, "rivals": str, "positive": int | None, "base": float | None,
+    "sees": dict | None,
 }  # fmt: skip
+
+SIGHT = {"layers": int, "degrees": bool}
 
 
 def _well_formed(words: dict[str, Any]) -> bool:
     """Whether every field has its own type, down to the members of lists: what is shown later relies on it."""
     members = ((words["names"], str), (words["truth"], int), (words["class_names"] or (), str))
-    return all(isinstance(words[name], kind) for name, kind in KINDS.items()) and all(
-        isinstance(item, kind) for many, kind in members for item in many
+    return (
+        all(isinstance(words[name], kind) for name, kind in KINDS.items())
+        and all(isinstance(item, kind) for many, kind in members for item in many)
+        and (words["sees"] is None or {name: type(value) for name, value in words["sees"].items()} == SIGHT)
     )
 
 

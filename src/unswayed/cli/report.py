@@ -8,6 +8,7 @@ import typer
 
 from unswayed.cli import kinds
 from unswayed.cli import options as opt
+from unswayed.cli.attacker import one_attacker
 from unswayed.cli.certify import save_report
 from unswayed.cli.common import beside, console, emit, warn
 from unswayed.cli.document import document
@@ -68,9 +69,10 @@ def report(
     }
     record = _relevelled(record, level, found)
     certs = record.certify(found)
-    save_report(record, certs, out, shared)
+    attacker = one_attacker(record, certs, shared)
+    save_report(record, certs, out, attacker)
     if as_json:
-        emit(document(record, certs, out, shared))
+        emit(document(record, certs, out, attacker))
     else:
         console().print(f"The report of {store} is in {out}.", soft_wrap=True, markup=False)
 

@@ -1,15 +1,33 @@
 """Receptive fields: which edges the answer for a node can depend on, where noise and attacker only delete."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from scipy.sparse import coo_array
 
-from unswayed.errors import InputError
+from unswayed.errors import InputError, Unsupported
 from unswayed.sampling.inputs import read_graph
 from unswayed.sampling.reading import read_nodes
+
+
+class Sight(NamedTuple):
+    """How far a network sees: its rounds of message passing, and whether one divides by the degrees of both ends."""
+
+    layers: int
+    degrees: bool
+
+
+def sight(model: Any) -> Sight:
+    """How far this module sees, where every step of it is known; refused with the reason where not, or where it sees every edge."""
+    from unswayed.sampling.engines.recognise import recognise
+
+    plan = recognise(model)
+    if not plan.local:
+        raise Unsupported("A step of this module reads all nodes of the graph, so every edge counts for all.")
+    layers = [plan.steps[place].layer for place in plan.convs]
+    return Sight(plan.depth, any(layer is None or layer.coupled or layer.reads_sent for layer in layers))
 
 
 def receptive_fields(
@@ -20,14 +38,16 @@ def receptive_fields(
     These are the edges with an end within `layers` − 1 hops; within `layers` hops with `degrees=True`, for layers that
     divide by the degrees of both ends (GCN). A network with global parts (pooling, a virtual node, graph norm) sees every edge.
     """
-    if isinstance(layers, bool) or not isinstance(layers, int) or layers < 1:
-        raise InputError(f"layers must be a whole number from 1 up, not {layers!r}.")
+    if isinstance(layers, bool) or not isinstance(layers, int) or layers < 0:
+        raise InputError(f"layers must be a whole number from 0 up, not {layers!r}.")
     graph = read_graph(data)
     listed = np.array(nodes) if isinstance(nodes, np.ndarray) else nodes  # torch would warn of a frozen array
     chosen, n = read_nodes(listed, graph.num_nodes, graph.names), graph.num_nodes
     first, second = (end.numpy() for end in graph.pairs)
     ends = np.concatenate([first, second]), np.concatenate([second, first])
     joins = coo_array((np.ones(len(ends[0]), dtype=bool), ends), shape=(n, n)).tocsr()
+    if not layers:  # a network without any reads a node's own features alone
+        return [np.empty(0, dtype=np.int64) for _ in chosen]
     near = torch.zeros((len(chosen), n), dtype=torch.bool)
     near[torch.arange(len(chosen)), chosen] = True
     reached = near.numpy()
