@@ -41,12 +41,14 @@ def main() -> None:
         "torch": torch.__version__,
         "commit": commit(),
         "peaks": _peaks(options.device),
+        "kernels": _kernels(),
         "rows": rows,
     }
     out = Path(options.out or ".")
     out.mkdir(parents=True, exist_ok=True)
     (out / "gpu_engines.json").write_text(json.dumps(document, indent=2) + "\n")
     _print(rows)
+    print(f"kernels: {_kernels()}")
 
 
 # name, dataset, model, samples, all nodes (else 100)
@@ -137,22 +139,38 @@ def _measure(name: str, question: Any, samples: int, everyone: bool, profile: bo
     on_card = torch.device(question.device).type == "cuda"
     if on_card:
         torch.cuda.reset_peak_memory_stats()
-    seconds = min(
-        timed(lambda: engine.count(0, samples))[0] for _ in range(1 if everyone or samples > 10_000 else 3)
-    )
+    times = 1 if everyone or samples > 10_000 else 3
+    runs = [timed(lambda: engine.count(0, samples))[0] for _ in range(times)]
+    seconds = min(runs)
     row = {
         "case": name,
         "engine": engine.name,
         "graphs": samples * len(question.threat),
         "seconds": seconds,
+        "runs": runs,
         "ns_a_graph": 1e9 * seconds / (samples * len(question.threat)),
         "agreement_with_cpu": agree,
         "peak_memory_gib": torch.cuda.max_memory_allocated() / 2**30 if on_card else 0.0,
         **_roofline(question, samples, seconds, name),
+        **(_without_kernels(engine, min(samples, 10_000), None if not everyone else few) if on_card else {}),
     }
     if profile:
         row["profile"] = _profile(lambda: engine.count(0, min(samples, 10_000), few if everyone else None))
     return row
+
+
+def _without_kernels(engine: Any, samples: int, targets: tuple[int, ...] | None) -> dict[str, Any]:
+    """The same by torch's operations alone: seconds, and how many votes are others."""
+    from unswayed.sampling.engines import fused
+
+    fast = engine.count(0, samples, targets)
+    fused.ENABLED = False
+    try:
+        engine.count(0, min(samples, 64), targets)
+        seconds, counts = timed(lambda: engine.count(0, samples, targets))
+    finally:
+        fused.ENABLED = True
+    return {"plain_seconds": seconds, "votes_moved": int(np.abs(fast - counts).sum()) // 2}
 
 
 def _agreement(question: Any, engine: Any, few: tuple[int, ...]) -> float:
@@ -203,9 +221,16 @@ def _profile(work: Callable[[], Any]) -> str:
     return str(table)
 
 
+def _kernels() -> dict[str, bool]:
+    """Which fused kernels were tried, and whether they said what torch's operations say."""
+    from unswayed.sampling.engines import fused
+
+    return {f"{name}, width {width}": agreed for (name, *_, width), agreed in fused._agreed.items()}
+
+
 def _print(rows: list[dict[str, Any]]) -> None:
     print(
-        f"{'case':<14} {'engine':<8} {'graphs':>12} {'seconds':>10} {'of the limit':>12} {'agrees':>7} {'GiB':>6}"
+        f"{'case':<14} {'engine':<8} {'graphs':>12} {'seconds':>10} {'of the limit':>12} {'agrees':>7} {'GiB':>6} {'plain':>10} {'moved':>6}"
     )
     for row in rows:
         if "error" in row:
@@ -214,7 +239,8 @@ def _print(rows: list[dict[str, Any]]) -> None:
         share = f"{row['share_of_limit']:.0%}" if "share_of_limit" in row else ""
         print(
             f"{row['case']:<14} {row['engine']:<8} {row['graphs']:>12,} {row['seconds']:>10.4f} {share:>12} "
-            f"{row['agreement_with_cpu']:>7.1%} {row['peak_memory_gib']:>6.1f}"
+            f"{row['agreement_with_cpu']:>7.1%} {row['peak_memory_gib']:>6.1f} "
+            f"{row.get('plain_seconds', 0.0):>10.4f} {row.get('votes_moved', 0):>6}"
         )
 
 

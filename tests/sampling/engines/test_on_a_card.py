@@ -7,6 +7,10 @@ from torch_geometric.nn import GCN, SAGEConv
 from torch_geometric.utils import erdos_renyi_graph
 
 import unswayed as us
+from unswayed.experiments.deep_networks import DEEP
+from unswayed.models.networks import GAT
+from unswayed.sampling.engines import choose, fused, kernels
+from unswayed.sampling.question import Question
 
 pytestmark = [
     pytest.mark.cuda,
@@ -44,3 +48,50 @@ def test_the_votes_are_those_of_the_cpu(data, build, threat, noise):
     there = us.poll(model, threat(data, [0, 7, 29]), noise, device="cuda", **asked)
     assert here.samples.tolist() == there.samples.tolist()
     assert abs(here.counts - there.counts).sum() <= 0.002 * here.counts.sum()
+
+
+MODELS = {
+    "gcn": (lambda: GCN(5, 16, 2, 3), {"rectified_sums", "Coupled._corrected_at_once"}),
+    "narrow gcn": (lambda: GCN(5, 5, 2, 3), {"rectified_sums", "Coupled._corrected_at_once"}),
+    "gat": (lambda: GAT(5, 3), {"Signs._at_once"}),
+    **{
+        name: (lambda name=name: DEEP[name](5, 3), {"Star._by_kernel"})
+        for name in ("gcn-3", "sage-3", "gin-3")
+    },
+    "appnp": (lambda: DEEP["appnp-10"](5, 3), set()),
+    "gat-3": (lambda: DEEP["gat-3"](5, 3), set()),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "noise", [us.Flip(beta=0.7), us.AddDelete(p_add=0.1, p_delete=0.4)], ids=["flip", "add"]
+)
+def test_kernels_say_what_plain_operations_say(data, name, noise, monkeypatch):
+    torch.manual_seed(1)
+    build, expected = MODELS[name]
+    model, targets = build().eval(), (0, 1, 2)
+    monkeypatch.setattr(fused, "_agreed", {})
+
+    def answers(device):
+        engine = choose(Question(model, us.Row(data, [0, 7, 29]), noise, device=device, engine="fast"))
+        return engine.answers(0, 301, targets).cpu()
+
+    here, there = answers("cpu"), answers("cuda")
+    agreed = {key[0]: used for key, used in fused._agreed.items()}
+    if kernels.AVAILABLE:
+        assert agreed.keys() >= expected
+        assert all(agreed.values()), agreed
+    monkeypatch.setattr(fused, "ENABLED", False)
+    largest = here.abs().max()
+    assert (there - here).abs().max() <= 1e-5 * largest
+    assert (answers("cuda") - here).abs().max() <= 1e-5 * largest
+
+
+@pytest.mark.parametrize("width", [1, 5, 7, 16, 64])
+def test_rows_are_copied_bit_for_bit(width):
+    states, index = torch.randn(50, width, device="cuda"), torch.randint(0, 50, (333,), device="cuda")
+    assert fused.copies(states) or not kernels.AVAILABLE
+    if kernels.AVAILABLE:
+        assert torch.equal(fused.rows(states, index), states[index])
+        assert fused.rows(states, index - 50).isnan().all()  # out of range: no state, and so no answer

@@ -115,10 +115,12 @@ class Listed:
         loops: Tensor,
         at: Tensor | None = None,
         there: Tensor | None = None,
+        looped: bool | None = None,
     ) -> None:
         """`degree` and `loops` are [B or 1, n, 1]; `there` [B, edges] is 1 where an edge is there, None where all are."""
         self.edges, self.at, self.there = edges, at, there
-        self.degree, self.loops, self.looped = degree, loops, bool(loops.any())
+        self.degree, self.loops = degree, loops
+        self.looped = bool(loops.any()) if looped is None else looped
         self.roots: dict[str, Tensor] = {}
 
     def total(self, z: Tensor) -> Tensor:

@@ -1,8 +1,8 @@
 """Gathering one row of node states for every edge, on a card the quick way.
 
 PyG gathers by `index_select`. For rows of a few numbers torch's CUDA kernel for it, and for plain indexing too, gives every
-row a block of threads of its own and reaches a few per cent of the card's bandwidth. Indexing by row and column reads the
-same numbers one by one, so the same bits, ten times faster.
+row a block of threads of its own and reaches a few per cent of the card's bandwidth. A kernel of ours, or indexing by numbers
+instead of rows, reads the same bits more than ten times faster.
 """
 
 import inspect
@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn import MessagePassing
+
+from unswayed.sampling.engines import fused
 
 NAME = "_index_select"  # PyG's own method for it
 INHERITED: Any = getattr(MessagePassing, NAME, None)
@@ -46,6 +48,18 @@ def _rows(dim: int, states: Tensor, index: Tensor) -> Tensor:
     whole = states.dim() < 2 or states.numel() == 0 or dim not in (0, -states.dim())
     if whole or states.element_size() * states[0].numel() > NARROW:
         return states.index_select(dim, index)
-    flat = states.flatten(1)
-    column = torch.arange(flat.shape[1], device=states.device)
-    return flat[index[:, None], column].view(-1, *states.shape[1:])
+    return _picked(states.flatten(1), index).view(-1, *states.shape[1:])
+
+
+def _picked(states: Tensor, index: Tensor) -> Tensor:
+    """[rows, F] of narrow states [n, F]."""
+    return fused.rows(states, index) if fused.copies(states) else _by_sixteen(states, index)
+
+
+def _by_sixteen(states: Tensor, index: Tensor) -> Tensor:
+    """The same by torch alone, sixteen bytes at a time where rows are made of these."""
+    whole = states.is_contiguous() and states.data_ptr() % 16 == 0
+    wide = whole and states.shape[1] * states.element_size() % 16 == 0
+    units = states.view(torch.complex128) if wide else states
+    place = index[:, None] * units.shape[1] + torch.arange(units.shape[1], device=index.device)
+    return units.flatten()[place].view(states.dtype)

@@ -123,10 +123,14 @@ class Sums(Layer):
 
     def over(self, sent: Sent, around: Around) -> Tensor:
         """One sum over neighbours."""
-        total, weight = around.total(sent[0]), around.own(around.loops) + self.loop
+        weight = around.own(around.loops) + self.loop
+        after = 1 / (around.own(around.degree) + weight).clamp_min(1) if self.mean else None
+        if (found := at_once(around, sent[0], None, weight, after)) is not None:
+            return found
+        total = around.total(sent[0])
         if around.looped or self._loop != 0.0:
             total = plus(total, weight * around.own(sent[0]))
-        return times(total, 1 / (around.own(around.degree) + weight).clamp_min(1)) if self.mean else total
+        return total if after is None else times(total, after)
 
     def pulled(self, weight: Tensor, around: Around) -> Tensor:
         """How much each sender counts in a sum that counts the receivers by `weight`."""
@@ -192,6 +196,8 @@ class Symmetric(Layer):
     def over(self, sent: Sent, around: Around) -> Tensor:
         """One sum over neighbours between two scalings."""
         root = self.root(around)
+        if (found := at_once(around, sent[0], root, self.loop(around.loops), root)) is not None:
+            return found
         total, own = around.scaled(sent[0], root)
         if self.loops == "all":
             total = plus(total, own)
@@ -240,6 +246,13 @@ class Largest(Layer):
     def over(self, sent: Sent, around: Around) -> Tensor:
         """One comparison over neighbours."""
         return around.largest(sent[0])
+
+
+def at_once(
+    around: Any, z: Tensor, before: Tensor | None, loop: Tensor, after: Tensor | None
+) -> Tensor | None:
+    """after · (Σ before · z over neighbours + loop · before · z), where an arrangement knows a shorter way to all of it."""
+    return around.at_once(z, before, loop, after) if hasattr(around, "at_once") else None
 
 
 def plus(total: Tensor, other: Tensor) -> Tensor:

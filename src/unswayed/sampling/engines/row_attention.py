@@ -1,8 +1,11 @@
 """A second layer of attention for many samples of several targets at a time."""
 
+from functools import cached_property
+
 import torch
 from torch import Tensor
 
+from unswayed.sampling.engines import fused
 from unswayed.sampling.engines.attention import Attention
 from unswayed.sampling.engines.layers import Sent
 from unswayed.sampling.engines.room import room
@@ -78,10 +81,31 @@ class Signs:
         own = own.masked_fill(self.loop == 0, torch.finfo(own.dtype).min)
         a = receiver[..., 0]
         top = torch.maximum(self._leaky(a + self.shift), own)
-        size = GROUP[a.device.type]
-        sums = torch.cat([self._sums(flips, a, top, i, i + size) for i in range(0, a.shape[1], size)])
+        if a.is_cuda:
+
+            def in_groups(a: Tensor, top: Tensor, zero: Tensor, one: Tensor) -> Tensor:
+                return self._in_groups(Flips(zero, one, flips.near), a, top)
+
+            sums = fused.either(self._at_once, in_groups, a, top, flips.from_zero, flips.from_one)
+        else:
+            sums = self._in_groups(flips, a, top)
         sums = sums.permute(3, 0, 1, 2)
         return self.layer.mix(sums[..., :-1], sums[..., -1], (own - top).exp() * self.loop, values, extra)
+
+    def _at_once(self, a: Tensor, top: Tensor, zero: Tensor, one: Tensor) -> Tensor:
+        return fused.attended(a, top, zero, one, self.listed, self.slope)
+
+    @cached_property
+    def listed(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Which nodes are neighbours (1) or the target (2), scores, and values, as a card's kernel reads them."""
+        kind = self.clean.to(torch.int32)
+        kind[torch.arange(self.nodes.numel(), device=kind.device), self.nodes] = 2
+        return kind, self.scores.contiguous(), self.values.transpose(2, 3).contiguous()
+
+    def _in_groups(self, flips: Flips, a: Tensor, top: Tensor) -> Tensor:
+        """[T, H, C + 1, S]."""
+        size = GROUP[a.device.type]
+        return torch.cat([self._sums(flips, a, top, i, i + size) for i in range(0, a.shape[1], size)])
 
     def _sums(self, flips: Flips, a: Tensor, top: Tensor, begin: int, end: int) -> Tensor:
         """[G, H, C + 1, S]: weighted values and weights of the targets begin .. end - 1, scaled by exp(-top)."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from unswayed.sampling.engines import rowwise
+from unswayed.sampling.engines import fused, rowwise
 from unswayed.sampling.engines.layers import Symmetric, inverse_root
 from unswayed.sampling.engines.plan import Steps
 from unswayed.sampling.engines.rewriting import LINEAR
@@ -92,6 +92,7 @@ class Coupled:
         # a clean neighbour that is detached sends 1/sqrt(degree - 1), where the common part has 1/sqrt(degree + 1)
         self.detached = inverse_root(degree - 1) - self.scale
         self.near = [self._around(node) for node in nodes]
+        self.listed = _listed(self.nodes, self.near)
 
     def _around(self, node: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """(neighbours of the node; nodes within two hops, itself last; for each edge at a neighbour: which neighbour, and the other end)."""
@@ -123,7 +124,24 @@ class Coupled:
         states += self.base
         root = inverse_root(count + self.loop[self.nodes])
         threshold = root[..., None] * self.z[self.nodes]
-        sums = rectified_sums(states, common * self.weight, threshold)
+        sums = fused.either(fused.rectified_sums, rectified_sums, states, common * self.weight, threshold)
+        return fused.either(
+            self._corrected_at_once, self._corrected, sums, common, from_one, states, threshold
+        )
+
+    def _corrected_at_once(self, sums: Tensor, *noisy: Tensor) -> Tensor:
+        scales = (
+            self.clean_scale,
+            self.scale - self.clean_scale,
+            self.detached + self.scale - self.clean_scale,
+        )
+        known = (self.z, *scales, self.weight, self.kept_weight, self.kept_base - self.base)
+        return fused.corrected(sums, noisy, self.listed, known)
+
+    def _corrected(
+        self, sums: Tensor, common: Tensor, from_one: Tensor, states: Tensor, threshold: Tensor
+    ) -> Tensor:
+        """The sums, with the nodes within two hops of each target put right, in place."""
         for t, node in enumerate(self.nodes):
             sums[:, t] += self._correction(common, from_one, states, threshold[:, t], node, *self.near[t])
         return sums
@@ -161,6 +179,22 @@ class Coupled:
 
     def _when_detached(self, nodes: Tensor) -> Tensor:
         return (self.detached + self.scale - self.clean_scale)[nodes]
+
+
+def _listed(nodes: Tensor, near: list[tuple[Tensor, Tensor, Tensor, Tensor]]) -> tuple[Tensor, ...]:
+    """What is near all targets in one list: targets; where the nodes affected by each begin, these nodes, and whether they are
+    neighbours; where the changes that reach each of these begin, and the neighbours that send them."""
+    starts = torch.tensor([0, *(len(affected) for _, affected, _, _ in near)]).cumsum(0)
+    close, counts, sources = [], [], []
+    for neighbours, affected, source, sink in near:
+        order = sink.argsort(stable=True)
+        close.append(torch.isin(affected, neighbours))
+        counts.append(torch.bincount(sink, minlength=len(affected)))
+        sources.append(neighbours[source[order]])
+    count = torch.cat(counts)
+    firsts = torch.cat([count.new_zeros(1), count.cumsum(0)])
+    listed = (nodes, starts, torch.cat([affected for _, affected, _, _ in near]), torch.cat(close), firsts)
+    return tuple(t.to(device=nodes.device, dtype=torch.int32) for t in (*listed, torch.cat(sources)))
 
 
 def _weighted(weight: Tensor, states: Tensor) -> Tensor:

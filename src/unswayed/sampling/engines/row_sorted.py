@@ -17,6 +17,9 @@ from unswayed.sampling.engines.row_sums import Flips, Near, ordinary
 # Clean neighbours are taken out of a sum that they are part of, so none may outweigh another node by more than e^UNLIKE, nor
 # have values so much larger than usual that its rounding would show.
 UNLIKE = 4.0
+DENSE = (
+    2**13
+)  # nodes up to which a card takes less time for one large product than for launching a small one for each stretch
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,9 @@ class SortedSum:
     @staticmethod
     def suits(layer: Attention, sent: Sent) -> bool:
         """Whether the layer's scores have this form and are so close together that nothing is lost in rounding."""
-        return layer.splits and layer.spread(sent) < UNLIKE and ordinary(sent[0])
+        values = sent[0]
+        few = values.is_cuda and len(values) <= DENSE
+        return not few and layer.splits and layer.spread(sent) < UNLIKE and ordinary(values)
 
     def __call__(self, flips: Flips) -> Tensor:
         """[S, T, H(C + 1)]."""

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from unswayed.sampling.engines import fused
 from unswayed.sampling.engines.edges import Edges, Listed, Weighing
 from unswayed.sampling.engines.layers import Sent
 from unswayed.sampling.engines.surroundings import Surroundings
@@ -23,6 +24,14 @@ class Spokeless:
         self.node = node
         self.edges = Edges(around.adjacency.crow_indices(), around.adjacency.col_indices(), around.n)
         self.degree, self.loops = around.degree[:, None], around.loops[:, None]
+        self.looped = bool(around.loops.any())
+
+    @cached_property
+    def ordered(self) -> tuple[Tensor, Tensor, Tensor]:
+        """(receivers by the number of their senders, where these begin, all senders), as a card's kernel reads them."""
+        order = self.edges.starts.diff().argsort(descending=True, stable=True)
+        order, starts, senders = (t.to(torch.int32) for t in (order, self.edges.starts, self.edges.senders))
+        return order, starts, senders
 
 
 class Star(Listed):
@@ -30,8 +39,8 @@ class Star(Listed):
 
     def __init__(self, rest: Spokeless, rows: Tensor) -> None:
         """`rows` bool[S, n]: the attached nodes, u itself never among them."""
-        self.node, self.mask = rest.node, rows.to(rest.degree.dtype)[..., None]
-        super().__init__(rest.edges, rest.degree + self.mask, rest.loops[None])
+        self.rest, self.node, self.mask = rest, rest.node, rows.to(rest.degree.dtype)[..., None]
+        super().__init__(rest.edges, rest.degree + self.mask, rest.loops[None], looped=rest.looped)
         self.degree[:, self.node] = self.mask.sum(1)
         self.centre = Centre(self)
 
@@ -42,6 +51,29 @@ class Star(Listed):
         total = self.edges.total(z, spokes) if alike else spokes.add_(self.edges.total(z))
         total[:, self.node] = self.centre.total(z)[:, 0]
         return total
+
+    def at_once(self, z: Tensor, before: Tensor | None, loop: Tensor, after: Tensor | None) -> Tensor | None:
+        """after · (Σ before · z over neighbours + loop · before · z) on a card, where every pass over memory counts."""
+        if not z.is_cuda:
+            return None
+        before = torch.ones_like(self.mask) if before is None else before
+        after = torch.ones_like(before[:1]) if after is None else after
+        return fused.either(self._by_kernel, self._by_parts, z, self.mask, before, after, loop)
+
+    def _by_parts(self, z: Tensor, mask: Tensor, before: Tensor, after: Tensor, loop: Tensor) -> Tensor:
+        z = before * z
+        total = self.edges.total(z, mask * z[:, self.node, None])
+        total[:, self.node] = torch.bmm(mask.transpose(1, 2), z)[:, 0]
+        return total.add_(loop * z).mul_(after)
+
+    def _by_kernel(self, z: Tensor, mask: Tensor, before: Tensor, after: Tensor, loop: Tensor) -> Tensor:
+        weight, out = (mask * before)[..., 0], z.new_empty((len(mask), *z.shape[1:]))
+        numbers = (z, mask[..., 0], before[..., 0], after[..., 0], loop[0, :, 0])
+        fused.joined(out, *numbers, self.rest.ordered, self.node)
+        centre = weight @ z[0] if len(z) == 1 else torch.bmm(weight[:, None], z)[:, 0]
+        own = loop[:, self.node] * before[:, self.node] * z[:, self.node]
+        out[:, self.node] = (centre + own) * after[:, self.node]
+        return out
 
     def largest(self, z: Tensor) -> Tensor:
         """Over the edges that stay, the loops and the star."""
@@ -73,10 +105,12 @@ class Star(Listed):
         """[S, n, ...]: of `pairs` [2, n, ...] the second where a node is attached, the first elsewhere; u's own at u."""
         if pairs.stride(1) == 0:  # the same for all nodes
             return pairs[:1]
-        flat = (
-            pairs.flatten() if pairs[0, 0].numel() == 1 else pairs.flatten(0, 1)
-        )  # numbers are picked faster
-        out = flat.index_select(0, self.places).view(len(self.mask), *pairs.shape[1:])
+        if pairs.is_cuda:  # it picks rows of a few numbers slowly
+            mask = self.mask.view(*self.mask.shape[:2], *[1] * (pairs.dim() - 2))
+            out = torch.where(mask > 0, pairs[1], pairs[0])
+        else:  # numbers are picked faster than rows
+            flat = pairs.flatten() if pairs[0, 0].numel() == 1 else pairs.flatten(0, 1)
+            out = flat.index_select(0, self.places).view(len(self.mask), *pairs.shape[1:])
         out[:, self.node] = centre[:, 0]
         return out
 
