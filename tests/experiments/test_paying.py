@@ -87,6 +87,10 @@ def test_floors_that_were_not_measured_again_are_those_of_earlier_rows(kept):
     assert rows_of(alone) == []
     earlier = rows_of(every)
     assert rows_of(alone, earlier) == [row for row in earlier if row["method"] == "label ballots"]
+    fewer = [{**row, "test_targets": row["test_targets"] - 1, "floors": {"majority": 0.0}} for row in earlier]
+    others = [{**row, "test_targets": row["test_targets"] + 1} for row in earlier]
+    for known in (fewer + others, others + fewer):  # of other targets: those of the most
+        assert rows_of(alone, known) == rows_of(alone, earlier)
 
 
 def test_ballots_under_noise_are_the_frozen_ones(blocks):

@@ -35,15 +35,19 @@ FAMILIES: dict[str, Callable[[Row], bool]] = {
 def rows_of(results: Sequence[Result], earlier: Sequence[Row] = ()) -> list[Row]:
     """A row for each graph, protocol, split, method and budget; a result without its split's floors is left out.
 
-    Floors that were not measured again are those of earlier rows of the same split and targets.
+    Floors that were not measured again are those of earlier rows of the same split and targets, or, where only some of its test
+    nodes were asked, of all of them: the nodes asked are the first of a random order.
     """
     floors = {(r.case.dataset, r.case.seed): r for r in results if r.case.method == "floors"}
     before = {(row["dataset"], row["seed"], row["test_targets"]): row["floors"] for row in earlier}
+    all_of = {(row["dataset"], row["seed"]): row["floors"] for row in sorted(earlier, key=_targets)}
 
     def heights(result: Result, targets: int) -> Row | None:
         place = result.case.dataset, result.case.seed
         beside = result if result.case.method == "flags" else floors.get(place)
-        return before.get((*place, targets)) if beside is None else floors_of(beside, targets)
+        return (
+            before.get((*place, targets), all_of.get(place)) if beside is None else floors_of(beside, targets)
+        )
 
     rows: list[Row] = []
     for result in results:
@@ -55,6 +59,11 @@ def rows_of(results: Sequence[Result], earlier: Sequence[Row] = ()) -> list[Row]
             for method in methods_of(result):
                 rows += _rows(result, heights, protocol, method)
     return rows
+
+
+def _targets(row: Row) -> int:
+    targets: int = row["test_targets"]
+    return targets
 
 
 def methods_of(result: Result) -> list[str]:
