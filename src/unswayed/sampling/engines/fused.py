@@ -96,7 +96,7 @@ def corrected(
     numbers = [t.contiguous() for t in (*noisy, *around, *known)]
     sizes = {"width": width, "wide": _power(width), "block": 32}
     with torch.cuda.device(sums.device):
-        kernels.corrected[number, _parts(samples, 32)](sums, *numbers, samples, nodes, number, **sizes)
+        kernels.corrected[(number * _parts(samples, 32),)](sums, *numbers, samples, nodes, number, **sizes)
     return sums
 
 
@@ -113,11 +113,11 @@ def attended(
     base, top = (t.permute(1, 2, 0).contiguous() for t in (base, top))
     columns = zero.T.contiguous()
     noise = columns, columns if one is zero else one.T.contiguous()
-    out = base.new_empty((targets, heads, width, samples))
+    out, places = base.new_empty((targets, heads, width, samples)), targets * heads
     sizes = {"width": width, "wide": _power(width), "block": 128, "several": 64}
     with torch.cuda.device(base.device):
-        kernels.attended[targets * heads, _parts(samples, 128)](
-            *noise, kind, scores, values, base, top, out, samples, nodes, slope, heads=heads, **sizes
+        kernels.attended[(places * _parts(samples, 128),)](
+            *noise, kind, scores, values, base, top, out, samples, nodes, places, slope, heads=heads, **sizes
         )
     return out
 

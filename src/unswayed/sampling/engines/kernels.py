@@ -1,6 +1,7 @@
 """Kernels for a CUDA card, in triton; `fused` says what each computes, and where it is used.
 
-Loops that add up many numbers do so in parts: sums of sums round less than one long sum.
+Loops that add up many numbers do so in parts: sums of sums round less than one long sum. Programs are numbered along one axis,
+since a card allows few along the others.
 """
 
 from __future__ import annotations
@@ -80,8 +81,8 @@ def corrected(  # type: ignore[no-untyped-def]
     block: tl.constexpr,
 ):
     """One program: `block` samples of one target; see `row_coupled.Coupled` for the names."""
-    target = tl.program_id(0)
-    sample = tl.program_id(1).to(tl.int64) * block + tl.arange(0, block)
+    target = tl.program_id(0) % number
+    sample = (tl.program_id(0) // number).to(tl.int64) * block + tl.arange(0, block)
     channel = tl.arange(0, wide)
     there, real = sample < samples, channel < width
     inside = there[:, None] & real[None, :]
@@ -124,6 +125,7 @@ def attended(  # type: ignore[no-untyped-def]
     out,
     samples,
     nodes,
+    places,
     slope,
     heads: tl.constexpr,
     width: tl.constexpr,
@@ -132,8 +134,8 @@ def attended(  # type: ignore[no-untyped-def]
     several: tl.constexpr,
 ):
     """One program: `block` samples of one head of one target."""
-    place = tl.program_id(0).to(tl.int64)  # target times heads, plus head
-    sample = tl.program_id(1).to(tl.int64) * block + tl.arange(0, block)
+    place = (tl.program_id(0) % places).to(tl.int64)  # target times heads, plus head
+    sample = (tl.program_id(0) // places).to(tl.int64) * block + tl.arange(0, block)
     channel = tl.arange(0, wide)
     there, real = sample < samples, channel < width
     a = tl.load(base + place * samples + sample, mask=there, other=0.0)
@@ -142,18 +144,19 @@ def attended(  # type: ignore[no-untyped-def]
     scores += place * nodes
     values += place * nodes * width
     total = tl.zeros([wide, block], a.dtype)
+    row = sample  # of 64 bits, as all numbers that grow with samples times nodes
     for begin in range(0, nodes, several):
         part = tl.zeros([wide, block], a.dtype)
         for node in range(begin, min(begin + several, nodes)):
             score = tl.load(scores + node) + a
             weight = tl.exp(tl.where(score > 0, score, slope * score) - most)
             near = tl.load(kind + node)
-            row = sample + node * samples
             added = tl.load(zero + row, mask=there, other=0.0)
             stayed = 1.0 - tl.load(one + row, mask=there, other=0.0)
             weight *= tl.where(near == 0, added, tl.where(near == 1, stayed, 0.0))
             value = tl.load(values + node * width + channel, mask=real, other=0.0)
             part += value[:, None] * weight[None, :]
+            row += samples
         total += part
     where = (place * width + channel[:, None]) * samples + sample[None, :]
     tl.store(out + where, total, mask=real[:, None] & there[None, :])
