@@ -71,14 +71,14 @@ def questions() -> dict[str, tuple[Question, int]]:
     return {
         "row": (Question(sage, row, us.Flip(0.7)), 400),
         "few": (Question(sage, row, few, draws="sparse"), 400),
-        "kept": (Question(sage, row, us.Keep(3, 12)), 400),
+        "kept": (Question(sage, row, us.Keep(3, 12)), 8_000),
         "dense": (
             Question(Pooled().eval(), us.AllPairs([graph(20, 0.2), graph(25, 0.2)]), us.Flip(0.8)),
             4_000,
         ),
         "arrivals": (Question(sage, arrive, us.Flip(0.7)), 400),
         "plan, one row": (Question(gcn, us.Row(data, [0]), us.Flip(0.7)), 24),
-        "plan, listed pairs": (Question(gcn, listed, us.Flip(0.7)), 400),
+        "plan, listed pairs": (Question(gcn, listed, us.Flip(0.7)), 4_000),
         "whole-graph": (Question(GraphSAGE(8, 4, 2, 3).eval(), us.AllPairs(data, [0, 1]), few), 12),
         "generic": (Question(gcn, us.Row(data, [0, 1]), few, engine="generic"), 12),
     }

@@ -32,7 +32,7 @@ MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 WEYL = (0x9E3779B9, 0xBB67AE85)
 LANES = 4
 ROUNDS = 10
-CPU_CHUNK = 2**14  # cipher calls at a time: the working arrays stay in a core's cache
+CPU_CHUNK = 2**15  # cipher calls at a time: the working arrays stay in a core's cache
 CPU_WIDTH = 2**10  # entries of a chunk: with many rows, the first rounds are shared along rows and columns
 CUDA_CHUNK = 2**22
 

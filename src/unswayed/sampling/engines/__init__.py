@@ -58,10 +58,10 @@ def _tried(candidate: type[Engine], generic: "GenericEngine") -> tuple[Engine | 
     question = generic.question
     if question.threat.edge_function is not None:
         return None, "edges carry attributes, which it does not know"
-    if not _finite(question.threat):
-        return None, "some features are no finite numbers, which sums over all nodes would spread"
     if (obstacle := candidate.supports(question)) is not None:
         return None, obstacle
+    if not _finite(question.threat):
+        return None, "some features are no finite numbers, which sums over all nodes would spread"
     engine = candidate(question)
     if agree(engine, generic.alone, question):
         return engine, ""

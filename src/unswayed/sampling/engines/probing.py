@@ -17,7 +17,8 @@ from unswayed.theory.noise import WORD, AddDelete, Flip, Noise
 
 SHOWN = 16  # graphs of a batch whose answers are compared, shared among the targets tried …
 FEWEST = 4  # … but at least so many of each
-SAMPLES = 2  # of the noise itself, and of noise that changes half of all entries, for each target tried
+SAMPLES = 2  # of the noise itself, for each target tried …
+ROUGH = 1  # … and of noise that changes half of all entries: each target has another structure then
 
 
 def agree(engine: Any, alone: Alone, question: Question) -> bool:
@@ -34,11 +35,12 @@ def agree(engine: Any, alone: Alone, question: Question) -> bool:
 
 
 def _alike(engine: Any, alone: Alone, targets: tuple[int, ...], noise: Noise | None) -> bool:
-    theirs = alone.answers(range(SAMPLES), targets, noise)
-    ours = engine.answers(0, SAMPLES, targets, noise)
+    samples = SAMPLES if noise is None else ROUGH
+    theirs = alone.answers(range(samples), targets, noise)
+    ours = engine.answers(0, samples, targets, noise)
     if ours.shape != theirs.shape or any(differs(theirs[:, i], ours[:, i]) for i in range(len(targets))):
         return False
-    counted = engine.labels(0, SAMPLES, targets) if noise is None else alone.classifier.votes(ours)
+    counted = engine.labels(0, samples, targets) if noise is None else alone.classifier.votes(ours)
     return torch.equal(counted.cpu(), alone.classifier.votes(theirs).cpu())
 
 
