@@ -1,5 +1,7 @@
 """What only a card can show: the votes that it counts are those of the CPU, but for logits that tie within rounding."""
 
+import threading
+
 import pytest
 import torch
 from torch_geometric.data import Data
@@ -7,8 +9,10 @@ from torch_geometric.nn import GCN, SAGEConv
 from torch_geometric.utils import erdos_renyi_graph
 
 import unswayed as us
+from unswayed.datasets import load, split
 from unswayed.experiments.deep_networks import DEEP
 from unswayed.models.networks import GAT
+from unswayed.models.training import fit
 from unswayed.sampling.engines import choose, fused, kernels
 from unswayed.sampling.question import Question
 
@@ -95,3 +99,30 @@ def test_rows_are_copied_bit_for_bit(width):
     if kernels.AVAILABLE:
         assert torch.equal(fused.rows(states, index), states[index])
         assert fused.rows(states, index - 50).isnan().all()  # out of range: no state, and so no answer
+
+
+def test_training_twice_gives_equal_bits_beside_other_work():
+    graph = load("cora")
+    parts = split(graph, 0)
+    other, at_work = torch.randn(2048, 2048, device="cuda"), threading.Event()
+
+    def busy():
+        stream = torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            while not at_work.is_set():
+                other @ other
+                stream.synchronize()
+
+    def weights():
+        noise = us.Flip(beta=0.7)
+        return fit("sage", graph, parts, recipe="distill", noise=noise, seed=3, device="cuda").state_dict()
+
+    alone = weights()
+    beside = threading.Thread(target=busy)
+    beside.start()
+    try:
+        again = weights()
+    finally:
+        at_work.set()
+        beside.join()
+    assert all(torch.equal(alone[name], again[name]) for name in alone)

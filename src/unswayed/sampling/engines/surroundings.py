@@ -30,12 +30,29 @@ class _Symmetric(torch.autograd.Function):
     @staticmethod
     def forward(ctx: FunctionCtx, matrix: Tensor, dense: Tensor) -> Tensor:
         ctx.save_for_backward(matrix)
-        return matrix @ dense
+        return product(matrix, dense)
 
     @staticmethod
     def backward(ctx: Any, *grad: Tensor) -> tuple[None, Tensor]:
         (matrix,) = ctx.saved_tensors
-        return None, matrix @ grad[0].contiguous()
+        return None, product(matrix, grad[0].contiguous())
+
+
+def product(matrix: Tensor, dense: Tensor) -> Tensor:
+    """A sparse matrix of ones times a dense one.
+
+    Where torch is asked for one order of sums on a card, as in training, by sums over entries: the card's own product adds up in
+    the order in which its parts happen to end, which other work beside it changes.
+    """
+    if not (dense.is_cuda and torch.are_deterministic_algorithms_enabled()):
+        return matrix @ dense
+    return by_entries(matrix, dense)
+
+
+def by_entries(matrix: Tensor, dense: Tensor) -> Tensor:
+    """The same product, a row of the dense matrix added for every entry."""
+    rows, columns = entries_of(matrix, torch.arange(len(matrix), device=dense.device))
+    return dense.new_zeros((len(matrix), dense.shape[1])).index_add(0, rows, dense[columns])
 
 
 @dataclass(frozen=True)
