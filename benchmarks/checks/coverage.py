@@ -96,14 +96,17 @@ def _row(bounds, i: int):
     return type(bounds)(bounds.label[i : i + 1], bounds.p_top[i : i + 1], bounds.p_rest[i : i + 1])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def asked(what: str) -> argparse.Namespace:
+    """How much is to be simulated, from the command line."""
+    parser = argparse.ArgumentParser(description=what, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repetitions", type=int, default=10_000)
     parser.add_argument("--samples", type=int, default=400)
     parser.add_argument("--seed", type=int, default=0)
-    a = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    a = asked(__doc__)
     rng, begun = np.random.default_rng(a.seed), time.perf_counter()
     print(f"false certificates in {a.repetitions} repetitions of {a.samples} samples (alpha .05 | .001)")
     worst = {}

@@ -7,7 +7,6 @@ certificate that covers the attack is then false, and so is any for the other la
 the package; votes are certified as a user would. `predict` is asked through a service: its label must be the more probable one.
 """
 
-import argparse
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -22,6 +21,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import SAGEConv
 
 import unswayed as us
+from benchmarks.checks.coverage import asked as simulated
 
 Table = Mapping[frozenset, Fraction]
 #: Draws (repetitions, samples) from random numbers: int64[repetitions], how many samples say the first label.
@@ -182,13 +182,7 @@ def wrong_predictions(alpha: float, samples: int, requests: int, seen: float = 0
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--repetitions", type=int, default=10_000)
-    parser.add_argument("--samples", type=int, default=400)
-    parser.add_argument("--seed", type=int, default=0)
-    a = parser.parse_args()
+    a = simulated(__doc__)
     rng, begun = np.random.default_rng(a.seed), time.process_time()
     limit = float(stats.binom.ppf(0.9999, a.repetitions, 0.05) / a.repetitions)
     print(

@@ -12,14 +12,6 @@ from unswayed.sampling import stream, threads
 from unswayed.sampling.threads import PATIENCE, TRIES, Threads, few
 
 
-@pytest.fixture
-def two():
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.fixture(autouse=True)
 def clock(monkeypatch):
     """A clock that moves only when it is told to: a busy machine must not decide a test."""

@@ -9,7 +9,9 @@ The work needs numpy, scipy, torch and torch_geometric alone; certifying what wa
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
+from unswayed.experiments import kept_results
 from unswayed.experiments.kept_results import Result as Kept
 from unswayed.experiments.kept_results import Work, arguments, check_names, preparing, read_all, settings
 from unswayed.theory.noise import AddDelete
@@ -27,9 +29,10 @@ PROTOCOLS = ("transductive", "inductive")
 
 
 @dataclass(frozen=True)
-class Case:
+class Case(kept_results.Case):
     """One training: everything that decides the weights."""
 
+    folder: ClassVar[str] = "beyond"
     dataset: str
     per_class: int
     seed: int
@@ -46,10 +49,10 @@ class Case:
         """The case for people."""
         return f"{self.dataset}, {self.per_class} labels a class, {self.protocol}, split {self.seed}"
 
-    def path(self, runs: Path) -> Path:
-        """Where its result is kept."""
-        name = f"{self.model}-{self.per_class}-{self.protocol}-{self.seed}.npz"
-        return runs / "beyond" / self.dataset / name
+    @property
+    def name(self) -> str:
+        """Model, labels, protocol and split."""
+        return f"{self.model}-{self.per_class}-{self.protocol}-{self.seed}"
 
 
 Result = Kept[Case]

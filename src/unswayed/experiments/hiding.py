@@ -9,10 +9,12 @@ The work needs numpy, scipy, torch and torch_geometric alone; certifying what wa
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from unswayed.experiments.kept_results import (
     Arrays,
     Facts,
+    MethodCase,
     Work,
     arguments,
     check_names,
@@ -39,9 +41,10 @@ COMMAND = "unswayed reproduce hiding"
 
 
 @dataclass(frozen=True)
-class Case:
+class Case(MethodCase):
     """One result: everything that decides it."""
 
+    folder: ClassVar[str] = "hiding"
     dataset: str
     seed: int
     method: str
@@ -51,11 +54,6 @@ class Case:
     def words(self) -> str:
         """The case for people."""
         return f"{self.dataset}, split {self.seed}, {self.method}"
-
-    def path(self, runs: Path) -> Path:
-        """Where its result is kept."""
-        name = f"{self.protocol}-{self.seed}-{self.method.replace(' ', '-')}.npz"
-        return runs / "hiding" / self.dataset / name
 
 
 Result = Kept[Case]

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,17 +24,39 @@ Facts = dict[str, Any]
 Say = Callable[[str], None]
 
 
-class Case(Protocol):
-    """A frozen dataclass of plain values."""
+class Case:
+    """Everything that decides one result: subclasses are frozen dataclasses of plain values, and name their folder."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
+    folder: ClassVar[str]
+    dataset: str
+    protocol: str
+    seed: int
 
     @property
     def words(self) -> str:
         """The case for people."""
+        raise NotImplementedError
+
+    @property
+    def name(self) -> str:
+        """Of the file that keeps its result, among those of the same graph."""
+        raise NotImplementedError
 
     def path(self, runs: Path) -> Path:
         """Where its result is kept."""
+        return runs / self.folder / self.dataset / f"{self.name}.npz"
+
+
+class MethodCase(Case):
+    """One method on one split."""
+
+    method: str
+
+    @property
+    def name(self) -> str:
+        """Protocol, split and method."""
+        return f"{self.protocol}-{self.seed}-{self.method.replace(' ', '-')}"
 
 
 C = TypeVar("C", bound=Case)

@@ -9,11 +9,12 @@ The work needs numpy, scipy, torch and torch_geometric alone; certifying what wa
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from unswayed.experiments.kept_results import (
     Arrays,
     Facts,
+    MethodCase,
     arguments,
     check_names,
     preparing,
@@ -50,9 +51,10 @@ COMMAND = "unswayed reproduce paying"
 
 
 @dataclass(frozen=True)
-class Case:
+class Case(MethodCase):
     """One result: everything that decides it."""
 
+    folder: ClassVar[str] = "paying"
     dataset: str
     protocol: str
     seed: int
@@ -62,11 +64,6 @@ class Case:
     def words(self) -> str:
         """The case for people."""
         return f"{self.dataset}, {self.protocol}, split {self.seed}, {self.method}"
-
-    def path(self, runs: Path) -> Path:
-        """Where its result is kept."""
-        name = f"{self.protocol}-{self.seed}-{self.method.replace(' ', '-')}.npz"
-        return runs / "paying" / self.dataset / name
 
 
 Result = Kept[Case]

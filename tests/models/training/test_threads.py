@@ -16,14 +16,6 @@ from unswayed.sampling.threads import TRIES, Threads
 SHORT = CleanSettings(steps=12)
 
 
-@pytest.fixture
-def two():
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
-
-
 def stepping(cost, steps, clock):
     """The numbers of threads of these steps, each of which takes as long as its number of threads says."""
     weight = torch.nn.Parameter(torch.ones(1))
