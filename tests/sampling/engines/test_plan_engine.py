@@ -5,13 +5,14 @@ from dataclasses import replace
 import pytest
 import torch
 from torch import Tensor, nn
+from torch_geometric import nn as gnn
 from torch_geometric.data import Data
 from torch_geometric.utils import coalesce, erdos_renyi_graph
 
 from unswayed.sampling.engines import choose
 from unswayed.sampling.engines.alone import Alone
 from unswayed.sampling.engines.edges import Weighing
-from unswayed.sampling.engines.plan_engine import PlanEngine
+from unswayed.sampling.engines.plan_engine import PlanEngine, node_plan
 from unswayed.sampling.question import Question
 from unswayed.sampling.threats import Pairs, Row, Threat
 from unswayed.theory.noise import AddDelete, Flip, Noise
@@ -103,6 +104,30 @@ def test_scores_measured_from_the_largest_are_the_same(
 @pytest.mark.parametrize("name", ["gat-3-no-loops", "transformer", "max", "sage-3", "appnp-then-gcn"])
 def test_rows_that_lose_every_link(name: str, way: str) -> None:
     compare(asked(name, AddDelete(p_add=0.0, p_delete=0.9), loops=False), samples=24, way=way)
+
+
+class Again(nn.Module):
+    """Four symmetric sums; what goes into the second is read once more after it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.spread = gnn.GCNConv(5, 6), gnn.APPNP(1, 0.3)
+        self.third, self.last = gnn.GCNConv(6, 6), gnn.GCNConv(6, 3)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        x = self.first(x, edge_index).relu()
+        x = self.third(self.spread(x, edge_index).relu() + x, edge_index)
+        return self.last(x.relu(), edge_index)
+
+
+@pytest.mark.parametrize("way", ["star", "touched", "switched"])
+def test_only_states_that_nothing_else_reads_are_scaled_where_they_are(way: str) -> None:
+    question = asked("gcn-3", NOISES[0], Row if way == "star" else Pairs)
+    torch.manual_seed(0)
+    question = replace(question, model=Again().double().eval())
+    plan = node_plan(question.model)
+    assert [plan.steps[i].layer.into for i in plan.convs] == [False, False, True, True]  # type: ignore[union-attr]
+    compare(question, way=way)
 
 
 def test_equal_structures_get_equal_sums_whichever_graph_the_noise_was_added_to() -> None:

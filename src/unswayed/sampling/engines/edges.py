@@ -127,10 +127,10 @@ class Listed:
         """One sparse product."""
         return self.edges.total(z) if self.there is None else self.edges.weighed(self.there, z)
 
-    def scaled(self, z: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+    def scaled(self, z: Tensor, scale: Tensor, into: bool = False) -> tuple[Tensor, Tensor]:
         """Where all samples send the same, their scales go into the weights of edges."""
         if self.there is None or len(z) > 1:
-            z = scale * z
+            z = z.mul_(scale) if into and len(z) == len(scale) > 1 else scale * z  # new memory costs most
             return self.total(z), self.own(z)
         weight = self.there * picked(scale, self.edges.senders)[..., 0]
         return self.edges.weighed(weight, z), self.own(scale) * self.own(z)

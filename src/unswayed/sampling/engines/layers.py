@@ -38,8 +38,8 @@ class Around(Protocol):
         """The sum of the senders' z over each receiver's neighbours."""
         ...
 
-    def scaled(self, z: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
-        """The same of each sender's z times its scale, and what the receivers themselves would send."""
+    def scaled(self, z: Tensor, scale: Tensor, into: bool = False) -> tuple[Tensor, Tensor]:
+        """The same of each sender's z times its scale, and what the receivers themselves would send; `into` z, if that helps."""
         ...
 
     def largest(self, z: Tensor) -> Tensor:
@@ -177,8 +177,9 @@ class Symmetric(Layer):
     coupled = True
     linear = True
 
-    def __init__(self, loops: str = "all") -> None:
-        self.loops = loops
+    def __init__(self, loops: str = "all", into: bool = False) -> None:
+        """With `into`, nothing else reads what the senders send, and it may be scaled where it is."""
+        self.loops, self.into = loops, into
         self.reads_sent = loops == "none"  # torch_geometric's Laplacian counts them
 
     def loop(self, loops: Tensor) -> Tensor:
@@ -195,10 +196,10 @@ class Symmetric(Layer):
 
     def over(self, sent: Sent, around: Around) -> Tensor:
         """One sum over neighbours between two scalings."""
-        root = self.root(around)
-        if (found := at_once(around, sent[0], root, self.loop(around.loops), root)) is not None:
+        z, root = sent[0], self.root(around)
+        if (found := at_once(around, z, root, self.loop(around.loops), root)) is not None:
             return found
-        total, own = around.scaled(sent[0], root)
+        total, own = around.scaled(z, root, self.into)
         if self.loops == "all":
             total = plus(total, own)
         elif self.loops == "given" and around.looped:

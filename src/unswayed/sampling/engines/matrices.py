@@ -21,7 +21,7 @@ class Matrices:
             self._degree = self.adjacency.sum(-1, keepdim=True)
         return self._degree
 
-    def scaled(self, z: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+    def scaled(self, z: Tensor, scale: Tensor, into: bool = False) -> tuple[Tensor, Tensor]:
         """Of what is scaled at all nodes."""
         z = scale * z
         return self.total(z), z

@@ -16,7 +16,7 @@ import torch.nn.functional as fn
 from torch import Tensor, nn
 
 from unswayed.sampling.engines import rowwise
-from unswayed.sampling.engines.layers import Layer, Sums, plus
+from unswayed.sampling.engines.layers import Layer, Sums, Symmetric, plus
 from unswayed.sampling.engines.plan import Builder, Step, Steps, bypassed, plan_of
 from unswayed.sampling.engines.steps import Plus, Shrunk, Weight
 
@@ -86,8 +86,11 @@ def settled(plan: Steps) -> Steps:
     for i, step in enumerate(steps):
         before = steps[step.inputs[0]] if step.inputs else step
         fresh = before.layer is not None or isinstance(before.run, (*LINEAR, Plus, Plus.Into))
-        if (fresh or before.run in ADDING) and uses[step.inputs[0]] == 1:
-            if type(step.run) is Plus:
+        fresh = fresh or before.run in (*ADDING, torch.relu_)
+        if fresh and uses[step.inputs[0]] == 1:
+            if type(step.layer) is Symmetric and before.depth:
+                steps[i] = replace(step, layer=Symmetric(step.layer.loops, into=True))
+            elif type(step.run) is Plus:
                 steps[i] = replace(step, run=Plus.Into(step.run.owner))
             elif step.run is torch.relu:
                 steps[i] = replace(step, run=torch.relu_)

@@ -142,7 +142,7 @@ class Turned:
         total[self.node] = (self.mask * z).sum(0)
         return total
 
-    def scaled(self, z: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+    def scaled(self, z: Tensor, scale: Tensor, into: bool = False) -> tuple[Tensor, Tensor]:
         """Of what is scaled at all nodes."""
         z = scale * z
         return self.total(z), z
@@ -170,13 +170,14 @@ class Centre:
 
     def total(self, z: Tensor) -> Tensor:
         """[S, 1, F]: the sum over the attached nodes."""
-        mask = self.star.mask[..., 0]
-        return (mask @ z[0])[:, None] if len(z) == 1 else torch.bmm(mask[:, None], z)
+        return self._weighed(self.star.mask[..., 0], z)
 
-    def scaled(self, z: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
-        """Of what is scaled at all nodes."""
-        z = scale * z
-        return self.total(z), self.own(z)
+    def _weighed(self, weight: Tensor, z: Tensor) -> Tensor:
+        return (weight @ z[0])[:, None] if len(z) == 1 else torch.bmm(weight[:, None], z)
+
+    def scaled(self, z: Tensor, scale: Tensor, into: bool = False) -> tuple[Tensor, Tensor]:
+        """Scales go into the weights of nodes."""
+        return self._weighed((self.star.mask * scale)[..., 0], z), self.own(scale) * self.own(z)
 
     def own(self, z: Tensor) -> Tensor:
         """[S or 1, 1, ...] of u."""

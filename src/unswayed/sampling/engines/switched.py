@@ -146,7 +146,7 @@ class First(Listed):
         """Two sparse products."""
         return self.rest.total(z).add_(self.still.total(z))
 
-    def scaled(self, z: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+    def scaled(self, z: Tensor, scale: Tensor, into: bool = False) -> tuple[Tensor, Tensor]:
         """Two sparse products; senders along links that never change have one scale in all samples."""
         total, own = self.rest.scaled(z, scale)
         return total.add_(self.still.total(scale[:1] * z)), own
