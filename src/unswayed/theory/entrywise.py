@@ -6,7 +6,6 @@ the rest, so the answer is exact for the floats given.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -14,13 +13,14 @@ from unswayed.errors import InputError
 from unswayed.theory.exact import decide
 from unswayed.theory.law import Attack, Bools, Floats, Ints, Law, Test, search
 from unswayed.theory.regions import TINY, Flips, Side, probabilities, table
-from unswayed.theory.splits import Splits, expected_size, judged
+from unswayed.theory.splits import Splits
+from unswayed.theory.tails import Judge
 
 #: Probabilities below this are left to ball arithmetic: the tables may have lost terms to underflow.
 SMALL = 1e-280
-#: Up to `FEW` entries, or `MANY` where there are more than `LONE` targets, every split is simply asked.
-FEW, MANY, LONE = 2, 256, 8
-WIDE = 2**10  # entries from which on an attack is judged without a table if it can be
+#: Up to `FEW` entries, or `MANY` where there are more than `LONE` targets, every split is simply asked, unless sizes of `FAR` are expected.
+FEW, MANY, LONE, FAR = 8, 256, 8, 64
+WIDE = 2**7  # entries from which on an attack is judged without a table if it can be
 #: (indices, adds, deletes) → which of them are certified against that attack.
 SplitTest = Callable[[Ints, int, int], Bools]
 
@@ -103,29 +103,29 @@ class EntryWise(Law):
         p_add, p_delete = (float(p) for p in probabilities(self.flips))
         if p_add == p_delete:
             return np.minimum(search(top.size, most, passes), cap)
-        few = FEW if top.size <= LONE else MANY
+        lone = top.size <= LONE
+        far = lone and min(self._judge(*each).expected for each in zip(top, rest, strict=True)) >= FAR
+        few = 0 if far else FEW if lone else MANY
         size = np.minimum(search(top.size, min(most, few), passes), cap)
         for i in np.flatnonzero((size == few) & (cap > few)):
             size[i] = self._beyond(
-                few, float(top[i]), float(rest[i]), None if ones is None else int(ones[i]), int(cap[i])
+                few, self._judge(top[i], rest[i]), None if ones is None else int(ones[i]), int(cap[i])
             )
         return size
 
-    def _beyond(self, few: int, top: float, rest: float, ones: int | None, cap: int) -> int:
+    def _judge(self, top: float, rest: float) -> Judge:
+        return Judge.of(float(top), float(rest), *probabilities(self.flips))
+
+    def _beyond(self, few: int, judge: Judge, ones: int | None, cap: int) -> int:
         """The size of one target that withstands `few` entries: splits are judged in bulk, and what that leaves open exactly."""
-        p_add, p_delete = (float(p) for p in probabilities(self.flips))
-        pair = np.array([top]), np.array([rest])
-        judge = partial(judged, top, rest, p_add, p_delete)
+        pair = np.array([judge.top]), np.array([judge.rest])
 
         def test(adds: int, deletes: int) -> bool:
             wide = adds + deletes > WIDE  # tables take long
-            verdict = int(judge(np.array([adds]), np.array([deletes]))[0]) if wide else 0
+            verdict = judge.judged(adds, deletes) if wide else 0
             return verdict > 0 if verdict else bool(certify_pairs(*pair, self.flips, adds, deletes)[0])
 
-        def sure(adds: Ints, deletes: Ints) -> Bools:
-            return np.asarray(judge(adds, deletes) > 0)
-
-        return Splits(test, sure, ones, cap).largest(few, expected_size(top, rest, p_add, p_delete))
+        return Splits(test, judge, ones, cap).largest(few, judge.expected)
 
 
 def _attacks(adds: Ints, deletes: Ints) -> list[tuple[int, int, Bools]]:
