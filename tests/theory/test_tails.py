@@ -336,3 +336,17 @@ def test_a_search_begins_near_the_size():
 def test_entries_that_agree_are_counted_where_most_differ():
     asked = Judge.of(0.9, 0.1, Fraction(7, 10), Fraction(6, 10))
     assert (asked.p_add, asked.p_delete) == (0.3, 0.4)
+
+
+@pytest.mark.parametrize("noise", [AddDelete(0.5, 0.25), AddDelete(0.001, 0.99), AddDelete(0.9, 0.9)])
+@pytest.mark.parametrize("top", [5e-324, 1e-190, 0.5, 1 - UNIT])
+def test_the_smallest_and_the_largest_probabilities_are_no_trouble(noise, top):
+    """Warnings are errors; whatever floats cannot say is asked exactly."""
+    for rest in (5e-324, 1e-207, top / 2, min(top, 1 - top)):
+        if 0 < rest < top:
+            asked = judge(top, rest, noise)
+            for k, deletes in ((1, 0), (9, 4), (300, 300)):
+                right = certify_pairs(np.array([top]), np.array([rest]), noise, k - deletes, deletes)[0]
+                assert asked.judged(k - deletes, deletes) in (0, 1 if right else -1)
+                found = asked.margin(np.array([k - deletes]), np.array([deletes]))[0]
+                assert right or not found > 0

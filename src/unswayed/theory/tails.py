@@ -140,7 +140,7 @@ class Judge:
         variance = np.maximum(deletes * deleted + adds * added, UNIT)
         skew = deletes * deleted * (1 - 2 * self.p_delete) + adds * added * (1 - 2 * self.p_add)
         flat = deletes * deleted * (1 - 6 * deleted) + adds * added * (1 - 6 * added)
-        skew, flat, z = skew / variance, flat / variance, -float(ndtri(max(p, 1e-300)))
+        skew, flat, z = skew / variance, flat / variance, -float(ndtri(min(max(p, 1e-300), 1 - UNIT)))
         spread = np.sqrt(variance)
         bent = (z**3 - 3 * z) * flat / 24 - (2 * z**3 - 5 * z) * skew**2 / 36
         mean = deletes * self.p_delete + adds * self.p_add
@@ -220,4 +220,5 @@ class Weighed(NamedTuple):
 
     def least(self, p: float) -> Floats:
         """The heaviest weighs no less, if it ends in region t − 1."""
-        return self.price * (1 - SLACK) * (p - self.before - self.error) + self.after - self.error
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.price * (1 - SLACK) * (p - self.before - self.error) + self.after - self.error
