@@ -14,6 +14,7 @@ from unswayed.ledger import BLOCK, AdaptiveLedger, Ledger
 from unswayed.runners import Block, Runner, SerialRunner, SeveralRunner
 from unswayed.sampling.beforehand import check_columns, check_instance, named_classes
 from unswayed.sampling.digest import describe_model
+from unswayed.sampling.engines.room import hand_back
 from unswayed.sampling.flagged import flagged
 from unswayed.sampling.question import Question
 from unswayed.sampling.signatures import style_of
@@ -123,6 +124,7 @@ def counted(ledger: Ledger, runner: Runner, samples: int, progress: bool | None)
     with watching(progress, answers, reach=partial(reach, ledger.question, samples, "strict")) as watch:
         ledger.fill(runner, todo, watch)
     ledger.audit(partial(watching, progress, title="asking again"))
+    hand_back()
     return ledger.first(samples)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from unswayed.errors import DoubtfulSetting, InputError
+from unswayed.errors import DoubtfulSetting, InputError, WorldError
 from unswayed.naming import plain
 from unswayed.sampling.threats.base import Threat
 
@@ -38,6 +38,10 @@ def check_device(device: str) -> None:
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
+        if "out of memory" in str(error).lower():
+            raise WorldError(
+                f"The memory of device {device!r} is full; try again when other programs have ended, or device='cpu'."
+            ) from error
         raise InputError(
             f"This machine has no device {device!r} that torch can use; try device='cpu'."
         ) from error

@@ -47,11 +47,11 @@ def data():
 def test_the_votes_are_those_of_the_cpu(data, build, threat, noise):
     torch.manual_seed(1)
     model = build()
-    asked = {"samples": 2_000, "seed": 4, "progress": False}
+    asked = {"samples": 400, "seed": 4, "progress": False, "audit": 0}
     here = us.poll(model, threat(data, [0, 7, 29]), noise, device="cpu", **asked)
     there = us.poll(model, threat(data, [0, 7, 29]), noise, device="cuda", **asked)
     assert here.samples.tolist() == there.samples.tolist()
-    assert abs(here.counts - there.counts).sum() <= 0.002 * here.counts.sum()
+    assert abs(here.counts - there.counts).sum() <= 2  # one sample whose highest logits tie
 
 
 MODELS = {
@@ -79,7 +79,7 @@ def test_kernels_say_what_plain_operations_say(data, name, noise, monkeypatch):
 
     def answers(device):
         engine = choose(Question(model, us.Row(data, [0, 7, 29]), noise, device=device, engine="fast"))
-        return engine.answers(0, 301, targets).cpu()
+        return engine.answers(0, 33, targets).cpu()
 
     here, there = answers("cpu"), answers("cuda")
     agreed = {key[0]: used for key, used in fused._agreed.items()}

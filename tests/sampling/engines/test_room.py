@@ -10,6 +10,7 @@ from torch_geometric.utils import erdos_renyi_graph
 
 from unswayed.errors import WorldError
 from unswayed.models import build
+from unswayed.sampling.beforehand import check_device
 from unswayed.sampling.engines import dense, room, row_engine
 from unswayed.sampling.engines.dense import DenseEngine
 from unswayed.sampling.engines.row_engine import RowEngine
@@ -150,3 +151,53 @@ def test_a_share_grows_to_what_it_was_and_no_further() -> None:
     for _ in range(100):
         share.went_well()
     assert share.part == 0.5
+
+
+def test_a_card_that_others_fill_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr(room, "_shares", {("cuda", 0): room.Share(2.0**-15, 1.0)})
+    monkeypatch.setattr("time.sleep", waited.append)
+
+    def ask() -> int:
+        if len(waited) < 3:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return 5
+
+    assert room.within_memory(torch.device("cuda"), ask, lambda: None) == 5
+    assert waited == [1.0, 2.0, 4.0]
+    assert room._shares["cuda", 0].part == 2.0**-15
+
+
+def test_a_card_that_stays_full_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "_shares", {("cuda", 0): room.Share(2.0**-15, 1.0)})
+    monkeypatch.setattr(room, "WAITS", (0.001,))
+
+    def ask() -> int:
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    with pytest.raises(WorldError, match="Memory ran out"):
+        room.within_memory(torch.device("cuda"), ask, lambda: None)
+
+
+@pytest.mark.parametrize(("kept", "handed"), [(40, 0), (60, 1)])
+def test_memory_that_is_only_kept_goes_back(kept: int, handed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    emptied: list[bool] = []
+    for name, says in {
+        "is_initialized": lambda: True,
+        "device_count": lambda: 2,
+        "memory_reserved": lambda i: kept * i,
+        "mem_get_info": lambda i: (0, 100),
+        "empty_cache": lambda: emptied.append(True),
+    }.items():
+        monkeypatch.setattr(torch.cuda, name, says)
+    room.hand_back()
+    assert len(emptied) == handed
+
+
+def test_a_full_card_is_not_called_a_missing_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*shape: int, device: str) -> torch.Tensor:
+        raise RuntimeError("CUDA error: out of memory")
+
+    monkeypatch.setattr(torch, "empty", full)
+    with pytest.raises(WorldError, match="'cuda' is full"):
+        check_device("cuda")

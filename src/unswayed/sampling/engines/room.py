@@ -4,6 +4,7 @@ Where that was too much, half of it is tried, and after a while the whole again:
 not depend on how the work is cut.
 """
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
@@ -18,6 +19,12 @@ LARGE = 2**34  # free bytes that the engines' numbers for "cuda" nearly always f
 LEAST = 2.0**-14  # a share below which a single noisy graph is too large
 PATIENCE = 8  # times that a part must fit before twice as much is tried again …
 LONGEST = 2**10  # … and twice as many each time that was too much, up to so many
+WAITS = (
+    1.0,
+    2.0,
+    4.0,
+    8.0,
+)  # seconds to wait for others who fill a card, before one noisy graph is called too large
 
 
 @dataclass
@@ -54,22 +61,34 @@ def room(numbers: Mapping[str, int], device: torch.device) -> int:
 
 def within_memory(device: torch.device, ask: Callable[[], Result], forget: Callable[[], None]) -> Result:
     """What `ask` returns; when memory runs out, `forget` frees what can be made again and it is asked with half the room."""
-    share = _share(device)
+    share, waits = _share(device), iter(WAITS if device.type == "cuda" else ())
     while True:
         try:
             result = ask()
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
-            if share.part < LEAST:
+            pause = 0.0 if share.part >= LEAST else next(waits, None)
+            if pause is None:
                 raise give_up() from error
         else:
             share.went_well()
             return result
         forget()  # out here, where the error no longer holds on to what was made before it
-        share.fell_short()
         if device.type == "cuda":
             torch.cuda.empty_cache()
+        if pause:
+            time.sleep(pause)
+        else:
+            share.fell_short()
+
+
+def hand_back() -> None:
+    """Give memory of cards that torch only keeps for later back to other programs, where it keeps more than half of one."""
+    begun = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    cards = range(torch.cuda.device_count()) if begun else ()
+    if any(2 * torch.cuda.memory_reserved(i) > torch.cuda.mem_get_info(i)[1] for i in cards):
+        torch.cuda.empty_cache()
 
 
 def _share(device: torch.device) -> Share:
