@@ -479,6 +479,7 @@ def test_one_attacker_who_deletes_is_bounded_by_what_each_node_sees(call_json, c
     assert 0 < fewer["at_most"] < certs.shared(2, change="deletes")
     assert found["sentence"].endswith(fewer["sentence"])
     assert "counted one by one" in found["sentence"]
+    assert found["sentence"].count("nothing is promised") <= 1
     assert "2 deletions in total can flip at most" in fewer["sentence"]
     assert "by a linear programme" in fewer["sentence"]
     assert fewer["sentence"] in (here / "r.html").read_text(encoding="utf-8")

@@ -82,6 +82,11 @@ def in_words(certs: "Certified", budget: int, change: str = "any", fields: Any =
         most, how = flipped(certs, budget, change, fields), HOW[how_shared(certs, fields)]
     except Unsupported as reason:
         return f"How many {certs.unit}s one attacker with {means} can flip cannot be said: {reason}"
-    sure, silent = int((~certs.abstained).sum()), int(certs.abstained.sum())
-    rest = f" About the {silent:,} that abstained nothing is promised." if silent else ""
+    sure, rest = int((~certs.abstained).sum()), of_the_silent(certs)
     return f"One attacker with {means} can flip at most {most:,} of the {sure:,} {certs.unit}s with a guarantee, {how}.{rest}"
+
+
+def of_the_silent(certs: "Certified") -> str:
+    """A sentence about those that abstained, for the end of what is said of the others; empty where there are none."""
+    silent = int(certs.abstained.sum())
+    return f" About the {silent:,} that abstained nothing is promised." if silent else ""

@@ -12,12 +12,16 @@ def one_attacker(record: "Record", certs: "Certified", budget: int | None) -> di
 
     `at_most` is None where nothing can be said, `how` says which bound it is.
     """
+    from unswayed.certificates.shared import of_the_silent
+
     if budget is None:
         return None
     told = _told(certs, budget, "any", None)
     fields = _fields(record, certs)
     fewer = None if fields is None else _told(certs, budget, "deletes", fields)
-    sentence = told["sentence"] if fewer is None else f"{told['sentence']} {fewer['sentence']}"
+    sentence = told["sentence"]
+    if fewer is not None:
+        sentence = f"{sentence.removesuffix(of_the_silent(certs))} {fewer['sentence']}"
     return {"budget": budget, **told, "deletions": fewer, "sentence": sentence}
 
 
