@@ -22,7 +22,8 @@ from unswayed.sampling.structures import layout_of
 from unswayed.sampling.threats import AllPairs, Pairs, Row
 from unswayed.theory.noise import AddDelete, Flip
 
-from .odd_modules import CLASSES, FEATURES, NODES, ODD, SCALED
+from .odd_modules import ODD, SCALED
+from .odd_parts import CLASSES, FEATURES, NODES
 
 SAMPLES, BATCH = 24, 8
 TARGETS = (3, 0, 9)
