@@ -247,17 +247,20 @@ def summary(root: Path, mutants: list[Mutant], ends: dict[str, str]) -> dict:
     }
 
 
-def page(found: dict, commit: str) -> str:
+def page(found: dict, commit: str, only: list[str], rows: str) -> str:
     """The record in words."""
     ends, kinds = found["ends"], found["not_killed"]
+    those = f" --only {' '.join(only)}" if only else ""
+    where = "these files of `theory/`" if only else "`theory/` and `votes.py`"
+    tests = "the tests of the file that was changed" if only else "the fast tests"
     lines = [
-        "# Would the tests notice?\n",
-        f"`python -m benchmarks.checks.mutation --mutants {found['tested']} --seed {found['seed']}` at commit {commit}: of the "
-        f"{found['population']:,} ways in which cosmic-ray would change one operator, number, comparison or keyword of `theory/` "
-        f"and `votes.py`, {found['tested']} drawn by the seed were tried against the fast tests, one at a time. "
+        f"# Would the tests notice{' (newer files)' if only else ''}?\n",
+        f"`python -m benchmarks.checks.mutation --mutants {found['tested']} --seed {found['seed']}{those}` at commit {commit}: of the "
+        f"{found['population']:,} ways in which cosmic-ray would change one operator, number, comparison or keyword of {where}, "
+        f"{found['tested']} drawn by the seed were tried against {tests}, one at a time. "
         f"{found['passed_over']} drawn before them were passed over, because they change annotations or layout only, are no "
         "Python, or exchange `&` for `*` or `|` for `+` between truth values. Rows: "
-        "[benchmarks/mutation.json](benchmarks/mutation.json).\n",
+        f"[benchmarks/{rows}](benchmarks/{rows}).\n",
         f"Tests failed for {ends['killed']}, and {kinds.get('loops', 0)} make a loop that never ends: {found['killed_share']:.1%} "
         f"noticed. Of the others, {kinds.get('hangs', 0)} begin a computation that no machine finishes (not counted), "
         f"{kinds.get('equivalent', 0)} change no answer, {kinds.get('cautious', 0)} change how much is granted to rounding, or how "
@@ -333,7 +336,9 @@ def main() -> None:
         given.out.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
     if given.page:
         commit = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True).strip()
-        given.page.write_text(page(found, commit))
+        given.page.write_text(
+            page(found, commit, given.only, "mutation.json" if given.out is None else given.out.name)
+        )
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from unswayed.errors import InputError
 from unswayed.theory import electorate as module
 from unswayed.theory.ballots import Linear
-from unswayed.theory.duels import NUMPY
+from unswayed.theory.duels import NUMPY, _among
 from unswayed.theory.electorate import Electorate, Roll
 
 
@@ -268,3 +268,12 @@ def test_the_largest_of_many_values_most_of_which_are_equal(share):
         found, order = NUMPY.largest(values, most)
         assert np.array_equal(found, -np.sort(-values)[:most])
         assert len(np.unique(order)) == most
+
+
+@pytest.mark.parametrize(("most", "more"), [(40, 543), (333, 1_119), (1_000, 2_463)])
+def test_the_loudest_are_among_somewhat_more_than_are_wanted(most, more):
+    """Every 64th shows above which value twice as many are left, and 8 times 64; among equals, all that is wanted and no more."""
+    found = _among(np.arange(20_000), most)
+    assert found.tolist() == list(range(20_000 - more, 20_000))
+    equal = _among(np.zeros(20_000, np.int64), most)
+    assert len(np.unique(equal)) == most

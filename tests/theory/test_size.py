@@ -268,3 +268,17 @@ def test_shapes_that_do_not_fit_are_refused():
     for ones in (-1, 11, 0.5):
         with pytest.raises(InputError, match="whole numbers"):
             certified_size(0.9, 0.1, BETA, 10, ones=ones)
+
+
+@pytest.mark.parametrize(("p_add", "p_delete"), [(0.1, 0.89), (0.89, 0.1)])
+def test_no_table_is_made_for_wide_attacks_that_floats_decide(p_add, p_delete, monkeypatch):
+    """Whichever kind of change fails first."""
+    asked, certify = [], entrywise.certify_pairs
+
+    def noted(top, rest, flips, adds, deletes, times=1):
+        asked.append(adds + deletes)
+        return certify(top, rest, flips, adds, deletes, times)
+
+    monkeypatch.setattr(entrywise, "certify_pairs", noted)
+    assert certified_size(0.99, 0.01, AddDelete(p_add, p_delete), 100_000) == 5011
+    assert max(asked, default=0) <= entrywise.WIDE

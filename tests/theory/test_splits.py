@@ -87,7 +87,7 @@ def test_floats_lead_to_the_last_in_few_looks(start, most):
         assert ((k > 2) & (k < 10**6)).all()
         return np.sqrt(most + 0.5) - np.sqrt(k)
 
-    found = about(margin, 2, 10**6, start, max(start // 2, 1))
+    found = about(margin, 2, 10**6, start)
     assert abs(found - most) <= 1 + most // 10_000
     assert len(looks) <= 12
     assert max(looks) <= 32
@@ -96,12 +96,10 @@ def test_floats_lead_to_the_last_in_few_looks(start, most):
 
 
 def test_looks_go_on_beside_the_first_and_stop_at_the_ends():
-    assert about(lambda k: k * 0 + 1.0, 2, 500, 30, 15) == 499
-    assert about(lambda k: k * 0 - 1.0, 2, 500, 400, 15) == 2
-    assert about(lambda k: 1 / 0, 7, 8, 3, 1) == 7
-    assert (
-        about(lambda k: np.where(k < 300, np.nan, -1), 2, 500, 400, 10) == 2
-    )  # what is not known does not hold
+    assert about(lambda k: k * 0 + 1.0, 2, 500, 30) == 499
+    assert about(lambda k: k * 0 - 1.0, 2, 500, 400) == 2
+    assert about(lambda k: 1 / 0, 7, 8, 3) == 7
+    assert about(lambda k: np.where(k < 300, np.nan, -1), 2, 500, 400) == 2  # what is not known does not hold
 
 
 def test_blocks_are_cut_into_pieces_that_cover_them():
@@ -162,26 +160,59 @@ def test_the_size_over_splits_is_that_of_asking_about_every_one():
     assert len(sizes) > 10
 
 
-@pytest.mark.parametrize("ones", [None, 2500, 3100])
-@pytest.mark.parametrize("weak", [1, 17, 900, 1500, 2000, 2800, 3100, 3990])
-def test_the_weakest_share_is_found_by_few_questions(weak, ones):
-    """One share of deletions withstands least, near an end or in the middle; then all are proved in few blocks."""
-    cap = 4000
+def searched(weak, ones, cap=4000, span=8.0):
+    """A search among attacks of which one share of deletions withstands least."""
 
     def most(total, deletes):
         return np.minimum(3000 + np.abs(deletes * cap / np.maximum(total, 1) - weak) / 2, 3995.0)
 
-    known = Known(most, span=8.0)
+    known = Known(most, span=span)
     splits = Splits(known.test, known, ones, cap)
 
     def holds(k):
         low, high = splits.ends(k)
         return np.all(k <= most(k, np.arange(low, high + 1)))
 
-    right = max(k for k in range(2990, 3996) if holds(k))
-    assert splits.largest(2, 3500) == right
-    assert len(known.asked) <= 40
-    assert known.looked <= 2000
+    assert splits.largest(2, 3500) == max(k for k in range(2990, 3996) if holds(k))
+    return known
+
+
+@pytest.mark.parametrize(
+    ("ones", "span", "effort"),
+    [(None, 8.0, (59, 2557)), (2500, 8.0, (44, 1560)), (3100, 40.0, (40, 1323))],
+)
+def test_the_weakest_share_is_found_by_few_questions(ones, span, effort):
+    """Near an end or in the middle; then all are proved in few blocks. So many questions, splits and blocks, and no more."""
+    found = [searched(weak, ones, span=span) for weak in (1, 17, 900, 1500, 2000, 2800, 3100, 3990)]
+    assert max(len(known.asked) for known in found) <= 40
+    assert max(known.looked for known in found) <= 2000
+    assert (sum(len(known.asked) for known in found), sum(known.looked for known in found)) == effort
+
+
+def test_the_cost_of_an_entry_is_told_from_a_block_more():
+    known, seen = Known(lambda total, deletes: total + 5.0), []
+    known.margin = lambda adds, deletes: (
+        seen.append((adds.tolist(), deletes.tolist())) or np.array([5.0, 4.0])
+    )
+    assert Splits(known.test, known, 300, 1000)._failing(900) is None
+    assert seen == [([700, 715], [200, 200])]  # 1 + 900 // 64 entries more
+
+
+def test_looks_at_numbers_of_entries_narrow_down():
+    looks = []
+
+    def margin(k):
+        looks.append((int(k[0]), int(k[-1]), len(k)))
+        return 24_794.5 - k
+
+    assert about(margin, 2, 10**6, 24_000) == 24_794
+    assert looks == [(11_999, 36_001, 32), (24_388, 25_160, 32)]
+    looks.clear()
+    assert about(margin, 2, 10**6, 1_000) == 24_794
+    assert [look[:2] for look in looks[:3]] == [(499, 1501), (1502, 3506), (3507, 11523)]
+    looks.clear()
+    assert about(margin, 2, 100_000, 90_000) == 24_794
+    assert looks[0] == (44_999, 99_999, 32)
 
 
 def test_splits_have_the_share_that_is_wanted_or_the_nearest_there_is():

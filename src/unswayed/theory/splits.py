@@ -82,13 +82,9 @@ class Splits:
             r = self.split(k, deletes, of)
             return self.floats.margin(k - r, r)
 
-        if start is None:
-            if high - low < 2 or holds(high - 1):
-                return high
-            reach = max(SECTIONS, high // 256)
-            return 1 + last(holds, low, high - 2, about(margin, low, high - 1, high - 2, reach))
-        start = min(start, high - 1)
-        return 1 + last(holds, low, high - 1, about(margin, low, high, start, start // 2))
+        if start is None and (high - low < 2 or holds(high - 1)):
+            return high
+        return 1 + last(holds, low, high - 1, about(margin, low, high, start or high))
 
     def _weakest(self, k: int, near: int | None) -> int:
         """The deletions of the split that floats call the weakest: of those near to one, or found by ever narrower looks."""
@@ -137,12 +133,13 @@ def _cut(low: Ints, high: Ints, widest: Floats) -> tuple[Ints, Ints]:
     return begin, end
 
 
-def about(margin: Callable[[Ints], Floats], low: int, high: int, start: int, reach: int) -> int:
+def about(margin: Callable[[Ints], Floats], low: int, high: int, start: int) -> int:
     """About the last k from `low` on whose margin is above 0, and below `high`: a few looks at many, the first around `start`.
 
-    >>> about(lambda k: 700.5 - k, 2, 100_000, 300, 150)
+    >>> about(lambda k: 700.5 - k, 2, 100_000, 300)
     700
     """
+    reach = 1 + min(start, high) // 2
     while high - low > 1:
         start = min(max(start, low + 1), high - 1)
         k = np.linspace(max(low + 1, start - reach), min(high - 1, start + reach), SECTIONS).astype(np.int64)
@@ -150,11 +147,11 @@ def about(margin: Callable[[Ints], Floats], low: int, high: int, start: int, rea
         found = margin(k)
         bad = np.flatnonzero(~(found > 0))
         end = int(bad[0]) if len(bad) else len(k)
-        inside, fine = 0 < end < len(k), reach <= start // SECTIONS
+        inside = 0 < end < len(k)
         low, high = (int(k[end - 1]) if end else low), (int(k[end]) if end < len(k) else high)
-        if inside and fine:
+        if inside and (high - low) ** 2 <= low:  # a straight line is off by less than one
             return low + int((high - low) * found[end - 1] / (found[end - 1] - found[end]))
-        start, reach = ((low + high) // 2, high - low) if inside else (low if end else high, 4 * reach)
+        start, reach = low if end else high, high - low if inside else 4 * reach
     return low
 
 
