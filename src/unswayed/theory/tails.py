@@ -16,7 +16,7 @@ Tails come from characteristic functions: exactly periodic sums, cut off where H
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import exp, factorial, log, log1p, pi, sqrt
+from math import acos, exp, factorial, log, log1p, pi, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -40,28 +40,25 @@ def tails(first: Ints, second: Ints, p: float, q: float, t: Ints) -> tuple[Float
     half = _half_width(trials, float(variance.max())) + 4
     inside = np.abs(off) <= half
     period = 2 * int(half + np.abs(off[inside]).max(initial=0.0)) + 3
-    theta = _waves(period, float(variance.min()))
-    (shrink_p, turn_p), (shrink_q, turn_q) = _log(p, theta), _log(q, theta)
+    theta, less = _waves(period, float(variance.min()))
+    (shrink_p, turn_p), (shrink_q, turn_q) = _log(p, theta, less), _log(q, theta, less)
     below = period // 2  # the window begins so far below t, wherever t is
-    weight = (1 - np.exp(1j * theta * below)) / -np.expm1(-1j * theta) * 2 / period
-    shrinks, turns = np.stack([shrink_p, shrink_q]), np.stack([turn_p, turn_q, theta]) / (2 * pi)
-    begin, counts, found = (
-        np.angle(weight) / (2 * pi),
-        np.stack([first, second, -t], axis=1),
-        np.empty(len(t)),
-    )
+    # (1 − e^{iθ·below})/(1 − e^{−iθ}) = −sin(θ·below/2)/sin(θ/2) · e^{iθ(below + 1)/2}
+    weight = np.sin(theta * (below / 2)) / np.sin(theta / 2) * (-2 / period)
+    begin = theta * ((below + 1) / (4 * pi))
+    shrinks, turns = np.array([shrink_p, shrink_q]), np.array([turn_p, turn_q, theta]) / (2 * pi)
+    counts, found = np.array([first, second, -t]).T, np.empty(len(t))
     for at in range(0, len(t), ROWS):
         some = counts[at : at + ROWS]
         waves = np.exp(some[:, :2] @ shrinks) * _cosine(some @ turns + begin)
-        found[at : at + ROWS] = (period - below) / period + waves @ np.abs(weight)
-    standing = float(np.exp(-float(variance.min()) * (1 - np.cos(theta))).sum())
+        found[at : at + ROWS] = (period - below) / period + waves @ weight
+    standing = float(np.exp(-float(variance.min()) * less).sum())
     rounding = 64 * (trials * standing / period + 64) * UNIT
     return np.where(inside, found, np.nan), 4 * exp(-NEGLIGIBLE) * period + rounding
 
 
-def _log(p: float, theta: Floats) -> tuple[Floats, Floats]:
+def _log(p: float, theta: Floats, less: Floats) -> tuple[Floats, Floats]:
     """log(1 − p + p·e^{iθ}), its real and its imaginary part, each within a few units of its last place: it is multiplied by trials."""
-    less = 2 * np.sin(theta / 2) ** 2  # 1 − cos θ
     return np.log1p(-2 * p * (1 - p) * less) / 2, np.arctan2(p * np.sin(theta), 1 - p * less)
 
 
@@ -86,10 +83,14 @@ def _half_width(trials: int, variance: float) -> float:
     )
 
 
-def _waves(period: int, variance: float) -> Floats:
-    """θ of the waves that a sum of this variance leaves standing; the period is odd: all but the constant one have mirror images."""
-    theta = 2 * pi * np.arange(1, period // 2 + 1) / period
-    return np.asarray(theta[variance * (1 - np.cos(theta)) < NEGLIGIBLE])
+def _waves(period: int, variance: float) -> tuple[Floats, Floats]:
+    """θ and 1 − cos θ of the waves that a sum of this variance leaves standing; the period is odd: all but the constant one have
+    mirror images."""
+    last = acos(max(1 - NEGLIGIBLE / variance, -1.0)) if variance else pi
+    theta = 2 * pi * np.arange(1, min(period // 2, int(last * period / (2 * pi)) + 1) + 1) / period
+    less = 2 * np.sin(theta / 2) ** 2
+    stands = variance * less < NEGLIGIBLE
+    return theta[stands], less[stands]
 
 
 @dataclass(frozen=True)
