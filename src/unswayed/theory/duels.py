@@ -68,8 +68,7 @@ class Arrays:
 def _among(values: Ints, most: int) -> Ints:
     """Where the `most` largest values are, and perhaps a few more.
 
-    A selection takes twenty times as long where most values are equal, as those of voters who know no label are; a sample shows
-    above which value more than enough are left, and where no value does, all are sorted, which equal values make quick.
+    A selection is slow where most values are equal: a sample shows above which value enough are left; else all are sorted.
     """
     drawn = np.sort(values[::SAMPLED])
     above = np.flatnonzero(values > drawn[-min(len(drawn), 2 * most // SAMPLED + 8)])
