@@ -13,7 +13,7 @@ from unswayed.theory import AddDelete, certified_size, tails
 from unswayed.theory.entrywise import certify_pairs
 from unswayed.theory.exact import exact_worst_case
 from unswayed.theory.regions import exact_masses, probabilities
-from unswayed.theory.tails import FEW, UNIT, Judge, _cosine, _half_width, _waves
+from unswayed.theory.tails import FEW, UNIT, Judge, Weighed, _cosine, _half_width, _waves
 
 NOISES = [
     AddDelete(0.4, 0.5),
@@ -353,3 +353,28 @@ def test_the_smallest_and_the_largest_probabilities_are_no_trouble(noise, top):
                 assert asked.judged(k - deletes, deletes) in (0, 1 if right else -1)
                 found = asked.margin(np.array([k - deletes]), np.array([deletes]))[0]
                 assert right or not found > 0
+
+
+def test_a_price_is_rounded_against_the_certificate_on_either_side():
+    """Below p more is bought at the price, above p some is given back: each at the end of what the price may be."""
+    found = Weighed(np.array([0.5]), np.array([0.6]), 0.0, np.array([1.0]), np.array([0.1]))
+    assert found.most(0.4) == pytest.approx(0.6 - 0.1 * 0.9)
+    assert found.most(0.7) == pytest.approx(0.6 + 0.2 * 1.1)
+
+
+@pytest.mark.parametrize("entries", [10**3, 10**6, 10**9, 10**11])
+@pytest.mark.parametrize(("p_add", "p_delete"), [(0.001, 0.99895), (0.3, 0.6999), (2**-20, 0.9), (0.49, 0.5)])
+def test_prices_stray_no_further_than_is_stated(p_add, p_delete, entries):
+    """Their exponents are sums of as many logarithms as there are entries; here with 256 bits."""
+    asked = Judge(0.99, 0.01, p_add, p_delete)
+    for deletes in (0, entries // 3, entries):
+        adds = entries - deletes
+        with flint.ctx.workprec(256):
+            a, d = flint.arb(p_add), flint.arb(p_delete)
+            none = deletes * (a / (1 - d)).log() + adds * (d / (1 - a)).log()
+            step = ((1 - a) * (1 - d) / (a * d)).log()
+            t = int(float(-none / step)) + 1  # where prices are near 1
+            true = none + (t - 1) * step
+            found = asked.weighed(np.array([adds]), np.array([deletes]), np.array([t]))
+            apart = abs(float(flint.arb(float(found.price[0])) / true.exp() - 1))
+        assert apart <= found.stray[0] / 4

@@ -158,10 +158,12 @@ class Judge:
             first, second, self.p_delete, self.p_add, np.concatenate([t, adds + deletes + 1 - t])
         )
         before, after = both[: len(t)], 1 - both[len(t) :]
-        none = deletes * (log(self.p_add) - log1p(-self.p_delete))
-        none = none + adds * (log(self.p_delete) - log1p(-self.p_add))
+        logs = log(self.p_add), log1p(-self.p_add), log(self.p_delete), log1p(-self.p_delete)
+        none = deletes * (logs[0] - logs[3]) + adds * (logs[2] - logs[1])
+        rounding = -16 * UNIT * sum(logs) * (adds + deletes + np.abs(t) + 1)  # of the exponent; all logarithms are below 0
+        stray = np.asarray(SLACK + rounding, dtype=np.float64)
         with np.errstate(over="ignore"):
-            return Weighed(before, after, error, np.exp(none + (t - 1) * self.step))
+            return Weighed(before, after, error, np.exp(none + (t - 1) * self.step), stray)
 
     def margin(self, adds: Ints, deletes: Ints) -> Floats:
         """At least Pr(Y∈A) − Pr(Y∈B) after each attack, and hardly less than that."""
@@ -206,20 +208,22 @@ class Judge:
 
 
 class Weighed(NamedTuple):
-    """Of some attacks, a region t each: Pr(X ≥ t), Pr(Y ≥ t), the error of either, and the ratio Y/X of region t − 1."""
+    """Of some attacks, a region t each: Pr(X ≥ t), Pr(Y ≥ t), the error of either, the ratio Y/X of region t − 1, and its relative error."""
 
     before: Floats
     after: Floats
     error: float
     price: Floats
+    stray: Floats
 
     def most(self, p: float) -> Floats:
-        """No set of X-mass p weighs more under Y."""
+        """No set of X-mass p weighs more under Y: the price is rounded up where something is bought, down where it is given back."""
+        bought = p - self.before + self.error
         with np.errstate(over="ignore", invalid="ignore"):
-            found = self.price * (1 + SLACK) * (p - self.before + self.error) + self.after + self.error
+            found = self.price * (bought + self.stray * np.abs(bought)) + self.after + self.error
         return np.where(np.isfinite(found), found, 1.0)
 
     def least(self, p: float) -> Floats:
         """The heaviest weighs no less, if it ends in region t − 1."""
         with np.errstate(over="ignore", invalid="ignore"):
-            return self.price * (1 - SLACK) * (p - self.before - self.error) + self.after - self.error
+            return self.price * (1 - self.stray) * (p - self.before - self.error) + self.after - self.error
