@@ -160,7 +160,8 @@ class Judge:
         before, after = both[: len(t)], 1 - both[len(t) :]
         logs = log(self.p_add), log1p(-self.p_add), log(self.p_delete), log1p(-self.p_delete)
         none = deletes * (logs[0] - logs[3]) + adds * (logs[2] - logs[1])
-        rounding = -16 * UNIT * sum(logs) * (adds + deletes + np.abs(t) + 1)  # of the exponent; all logarithms are below 0
+        # of the exponent; all logarithms are below 0
+        rounding = -16 * UNIT * sum(logs) * (adds + deletes + np.abs(t) + 1)
         stray = np.asarray(SLACK + rounding, dtype=np.float64)
         with np.errstate(over="ignore"):
             return Weighed(before, after, error, np.exp(none + (t - 1) * self.step), stray)
