@@ -1,13 +1,17 @@
 """Votes and proofs on power-law graphs of up to a million nodes: seconds and peak memory, each in a process of its own.
 
     python -m benchmarks.speed.scale --out docs/results/benchmarks [--nodes 10000 170000 1000000] [--targets 1000] [--samples 1000]
+    python -m benchmarks.speed.scale --out DIR --device cuda        # on a card; says how many votes differ from the CPU's
+    python -m benchmarks.speed.scale --out docs/results/benchmarks --join DIR/scale.json
 
 Degrees follow a power law with mean 16; 100 features in a memory-mapped file, 40 classes, GraphSAGE with two layers of 64. Votes are
 polled with a few links kept, and with links deleted and ten added; proofs are those of untrained label ballots that know a fifth of the labels.
-Writes scale.json, scale.png and scale.svg; rows that are there already and were not measured again stay.
+Writes scale.json, scale.png and scale.svg; rows that are there already and were not measured again stay. With --join nothing is
+measured: rows come from other files.
 """
 
 import argparse
+import itertools
 import json
 import os
 import resource
@@ -16,7 +20,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +35,7 @@ from unswayed.experiments.runs import commit, device_name
 FEATURES, CLASSES, WIDTH, DEGREE = 100, 40, 64, 16
 KINDS = ("keep", "add and delete", "prove")
 LIMIT_GIB = 8.0
+COMPARED = 100  # targets whose votes on a card are held against the CPU's, all samples of them
 
 
 def power_law(n: int, folder: Path) -> Data:
@@ -66,35 +71,43 @@ def noise_of(kind: str, n: int) -> Any:
     return us.Keep(5, 50) if kind == "keep" else us.AddDelete(p_add=10 / n, p_delete=0.4)
 
 
-def voting(kind: str, data: Data, targets: torch.Tensor, samples: int, audit: int) -> Callable[[], Any]:
+Work = Callable[[str, torch.Tensor, int], Any]  # from device, targets and answers to audit to votes or proofs
+
+
+def voting(kind: str, data: Data, samples: int) -> Work:
     torch.manual_seed(0)
     model = GraphSAGE(FEATURES, WIDTH, 2, CLASSES).eval()
-    threat, noise = us.Row(data, targets), noise_of(kind, data.num_nodes)
-    return lambda: us.poll(model, threat, noise, samples=samples, audit=audit, progress=False)
+    noise = noise_of(kind, data.num_nodes)
+
+    def poll(device: str, targets: torch.Tensor, audit: int) -> Any:
+        asked = us.Row(data, targets)
+        return us.poll(model, asked, noise, device=device, samples=samples, audit=audit, progress=False)
+
+    return poll
 
 
-def proving(data: Data, targets: torch.Tensor) -> Callable[[], Any]:
-    known = torch.where(torch.arange(data.num_nodes) % 5 == 0, data.y, -1)
-    threat = us.Row(data, targets)
+def proving(data: Data) -> Work:
+    known, ballots = torch.where(torch.arange(data.num_nodes) % 5 == 0, data.y, -1), us.LabelBallots(CLASSES)
 
-    def prove() -> Any:
-        ballots = us.LabelBallots(CLASSES)
-        ballots.freeze(data, known=known)
-        return us.prove(ballots, threat)
+    def prove(device: str, targets: torch.Tensor, audit: int) -> Any:
+        if not ballots.frozen:
+            ballots.freeze(data, known=known)
+        return us.prove(ballots.to(device), us.Row(data, targets))
 
     return prove
 
 
-def point(kind: str, n: int, targets: int, samples: int, audit: int) -> dict[str, Any]:
+def point(kind: str, n: int, targets: int, samples: int, audit: int, device: str = "cpu") -> dict[str, Any]:
     """Seconds and peak memory of one setting, in this process."""
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as folder:
         data = power_law(n, Path(folder))
         asked = torch.randperm(n, generator=torch.Generator().manual_seed(1))[:targets]
-        work = proving(data, asked) if kind == "prove" else voting(kind, data, asked, samples, audit)
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        work = proving(data) if kind == "prove" else voting(kind, data, samples)
+        torch.zeros(1, device=device)  # a card is awake before the clock starts
+        before = host_gib()
         wall, cpu = time.perf_counter(), time.process_time()
-        found = work()
+        found = work(device, asked, audit)
         row = {
             "kind": kind,
             "n": n,
@@ -103,10 +116,36 @@ def point(kind: str, n: int, targets: int, samples: int, audit: int) -> dict[str
             "samples": None if kind == "prove" else samples,
             "seconds": time.perf_counter() - wall,
             "cpu_seconds": time.process_time() - cpu,
-            "before_gib": before / 2**20,
-            "peak_gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+            "before_gib": before,
+            "peak_gib": host_gib(),
+            **on_card(device),
         }
-    return row | facts(found) | {"device": device_name("cpu"), "commit": commit(), "load": os.getloadavg()[0]}
+        row |= facts(found)
+        if device != "cpu":
+            row |= against_cpu(found, work("cpu", asked if kind == "prove" else asked[:COMPARED], 0))
+    return row | {"device": device_name(device), "commit": commit(), "load": os.getloadavg()[0]}
+
+
+def host_gib() -> float:
+    """The most memory that this process has held so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+
+def on_card(device: str) -> dict[str, float]:
+    """The most that tensors took on the card at a time, and what torch took of it to hold them."""
+    if torch.device(device).type != "cuda":
+        return {}
+    most = torch.cuda.max_memory_allocated(device), torch.cuda.max_memory_reserved(device)
+    return {"card_gib": most[0] / 2**30, "card_reserved_gib": most[1] / 2**30}
+
+
+def against_cpu(found: Any, here: Any) -> dict[str, int]:
+    """How many answers of the first targets were compared with the CPU's, and how many differ."""
+    if not isinstance(found, us.Votes):
+        size = found.size[: len(here.size)]
+        return {"compared": len(size), "differing": int((size != here.size).sum())}
+    counts = found.counts[: len(here.counts)]
+    return {"compared": int(here.counts.sum()), "differing": int(abs(counts - here.counts).sum()) // 2}
 
 
 def facts(found: Any) -> dict[str, Any]:
@@ -130,10 +169,15 @@ def fresh(*setting: Any) -> dict[str, Any]:
     return row
 
 
+def read(path: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = json.loads(path.read_text())["rows"]
+    return rows
+
+
 def merged(rows: list[dict[str, Any]], path: Path) -> list[dict[str, Any]]:
-    """All rows of the file, with these in place of older ones of the same kind and size; it is written again."""
-    before = json.loads(path.read_text())["rows"] if path.exists() else []
-    every = {(row["n"], row["kind"]): row for row in [*before, *rows]}
+    """All rows of the file, with these in place of older ones of the same kind, size and device; it is written again."""
+    before = read(path) if path.exists() else []
+    every = {(row["n"], row["kind"], row["device"]): row for row in [*before, *rows]}
     told = [every[place] for place in sorted(every)]
     path.write_text(
         json.dumps({"command": "python -m benchmarks.speed.scale", "rows": told}, indent=2) + "\n"
@@ -147,21 +191,28 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
-    for kind in KINDS:
-        mine = [row for row in rows if row["kind"] == kind]
-        for axis, name in zip(axes, ("cpu_seconds", "peak_gib"), strict=True):
-            axis.loglog([row["n"] for row in mine], [row[name] for row in mine], "o-", label=kind)
+    mpl.rcParams["svg.hashsalt"] = "unswayed"
+    figure, axes = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
+    devices = sorted({row["device"] for row in rows})
+    for (number, device), (colour, kind) in itertools.product(enumerate(devices), enumerate(KINDS)):
+        mine = [row for row in rows if (row["kind"], row["device"]) == (kind, device)]
+        clock = "cpu_seconds" if device.startswith("CPU") else "seconds"
+        look = {"color": f"C{colour}", "marker": "os^"[number % 3], "linestyle": ("-", "--", ":")[number % 3]}
+        for axis, name in zip(axes, (clock, "peak_gib"), strict=True):
+            axis.loglog(
+                [row["n"] for row in mine], [row[name] for row in mine], label=f"{kind}, {device}", **look
+            )
+        card = [row for row in mine if "card_gib" in row]
+        axes[1].loglog([row["n"] for row in card], [row["card_gib"] for row in card], **look, alpha=0.4)
     axes[1].axhline(LIMIT_GIB, color="0.5", linestyle=":", label="the limit we set")
-    for axis, label in zip(axes, ("CPU seconds", "peak memory, GiB"), strict=True):
+    labels = "seconds (of processors, on a CPU)", "peak memory, GiB (pale: of the card)"
+    for axis, label in zip(axes, labels, strict=True):
         axis.set(xlabel="nodes", ylabel=label)
         axis.grid(alpha=0.3)
         axis.spines[["top", "right"]].set_visible(False)
     axes[1].set_yticks(ticks := (0.5, 1, 2, 4, 8), labels=list(map(str, ticks)))
     axes[1].minorticks_off()
-    axes[1].set_yticks(ticks := (0.5, 1, 2, 4, 8), labels=list(map(str, ticks)))
-    axes[1].minorticks_off()
-    axes[1].legend(fontsize="small")
+    figure.legend(*axes[1].get_legend_handles_labels(), fontsize="small", loc="outside right center")
     for suffix in (".png", ".svg"):
         figure.savefig(
             path.with_suffix(suffix), dpi=110, metadata={"Date": None} if suffix == ".svg" else None
@@ -178,16 +229,25 @@ def main() -> None:
     parser.add_argument("--targets", type=int, default=1_000)
     parser.add_argument("--samples", type=int, default=1_000)
     parser.add_argument("--audit", type=int, default=300)
-    parser.add_argument("--point", nargs=5)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument(
+        "--join", type=Path, nargs="+", help="files of rows to publish, in place of a measurement"
+    )
+    parser.add_argument("--point", nargs=6)
     a = parser.parse_args()
     if a.point:
-        kind, *numbers = a.point
-        print(json.dumps(point(kind, *map(int, numbers))))
+        kind, *numbers, device = a.point
+        print(json.dumps(point(kind, *map(int, numbers), device)))
         return
-    rows = [fresh(kind, n, a.targets, a.samples, a.audit) for n in a.nodes for kind in a.kinds]
     a.out.mkdir(parents=True, exist_ok=True)
-    told = merged(rows, a.out / "scale.json")
-    draw(told, a.out / "scale")
+    for rows in map(read, a.join) if a.join else measured(a):
+        draw(merged(rows, a.out / "scale.json"), a.out / "scale")
+
+
+def measured(a: argparse.Namespace) -> Iterator[list[dict[str, Any]]]:
+    """One row after the other, so that a run which is stopped keeps what it has measured."""
+    for n, kind in itertools.product(a.nodes, a.kinds):
+        yield [fresh(kind, n, a.targets, a.samples, a.audit, a.device)]
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from unswayed.errors import InputError, RefusedVotes, Unsupported
 from unswayed.ledger import BLOCK, AdaptiveLedger, Ledger
@@ -60,8 +61,8 @@ def poll(
     """The votes of sample numbers 0 .. samples - 1: the same for every batch size, device, runner and interruption.
 
     `model` is a torch module `forward(x, edge_index[, batch])`, `forward(data)` or `forward(x, adj)`, a callable, or for
-    `Bits` anything with `predict`. `device` defaults to the model's own; `devices` are several that count at the same
-    time, such as ["cuda:0", "cuda:1"]. `engine` is "auto", "generic" or "fast".
+    `Bits` anything with `predict`. `device` defaults to the model's own; "cuda" is all cards of this machine, and `devices`
+    are several that count at the same time, such as ["cuda:0", "cuda:1"]. `engine` is "auto", "generic" or "fast".
     With `store`, what is counted is kept in that folder about once a second and a later call draws only what is missing. What takes
     more than two seconds is said, with engine, speed and time left, in terminals and notebooks; `progress` True says it anywhere and of short polls too, False never. `classes` is needed where the classifier answers labels instead of logits: their number, or
     their names in order, which certificates then speak of (scikit-learn's `classes_` are known). `shared`
@@ -110,11 +111,13 @@ def _counting(
     runner: Runner | None, device: str | None, devices: Sequence[str] | None
 ) -> tuple[Runner, str | None]:
     """Who counts, and the device on which answers are asked again."""
-    if devices is None:
-        return runner or SerialRunner(), device
-    if runner is not None or device is not None:
-        raise InputError("Give devices alone: without device, and without a runner, which has its own.")
-    return SeveralRunner(devices), devices[0]
+    if devices is not None:
+        if runner is not None or device is not None:
+            raise InputError("Give devices alone: without device, and without a runner, which has its own.")
+        return SeveralRunner(devices), devices[0]
+    if runner is None and device == "cuda" and (cards := torch.cuda.device_count()) > 1:
+        return SeveralRunner([f"cuda:{number}" for number in range(cards)]), "cuda:0"
+    return runner or SerialRunner(), device
 
 
 def counted(ledger: Ledger, runner: Runner, samples: int, progress: bool | None) -> Votes:

@@ -12,10 +12,11 @@ from torch_geometric.utils import erdos_renyi_graph
 
 import unswayed as us
 from unswayed.errors import InputError
+from unswayed.polling import _counting
 from unswayed.runners import SeveralRunner
 from unswayed.sampling.engines.cores import full_precision
 
-TWO = ["cpu", "cpu:0"]  # one processor under two names stands for two cards
+TWO = ["cpu", "cpu"]  # a device that is named twice is asked by two threads, as two cards are
 WHO: set[int] = set()
 
 
@@ -84,10 +85,20 @@ def test_votes_that_were_counted_before_a_stop_are_kept(tmp_path) -> None:
     assert more == us.poll(model, threat, noise, samples=4_000, progress=False)
 
 
-@pytest.mark.parametrize("devices", ["cuda", [], ["cpu", "cpu"]])
-def test_devices_are_a_list_of_different_ones(devices) -> None:
-    with pytest.raises(InputError, match="list of different ones"):
+@pytest.mark.parametrize("devices", ["cuda", []])
+def test_devices_are_a_list(devices) -> None:
+    with pytest.raises(InputError, match="must be a list"):
         SeveralRunner(devices)
+
+
+@pytest.mark.parametrize(("cards", "asked"), [(1, None), (3, ("cuda:0", "cuda:1", "cuda:2"))])
+def test_cuda_is_all_cards_of_the_machine(cards, asked, monkeypatch) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: cards)
+    who, device = _counting(None, "cuda", None)
+    assert getattr(who, "_devices", None) == asked
+    assert device == ("cuda" if asked is None else "cuda:0")
+    assert _counting(None, "cuda:1", None)[1] == "cuda:1"  # a card that is named is asked alone
+    assert not isinstance(_counting(None, "cuda:1", None)[0], SeveralRunner)
 
 
 def test_devices_leave_no_room_for_a_runner() -> None:

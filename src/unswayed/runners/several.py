@@ -19,15 +19,17 @@ Said = Counted | BaseException | None  # None: a device has nothing left to do
 
 
 class SeveralRunner:
-    """Counts blocks on these devices, as they finish; the votes are those of one device, but for logits that tie within rounding."""
+    """Counts blocks on these devices, as they finish; the votes are those of one device, but for logits that tie within rounding.
+
+    A device that is named twice is asked by two threads.
+    """
 
     def __init__(self, devices: Sequence[str]) -> None:
-        if isinstance(devices, str) or not devices or len(set(devices)) < len(devices):
-            raise InputError(
-                f"devices must be a list of different ones, such as ['cuda:0', 'cuda:1'], not {devices!r}."
-            )
-        self._runners = {device: SerialRunner() for device in devices}
-        self._last: tuple[Question, dict[str, Question]] | None = None
+        if isinstance(devices, str) or not devices:
+            raise InputError(f"devices must be a list, such as ['cuda:0', 'cuda:1'], not {devices!r}.")
+        self._devices = tuple(devices)
+        self._runners = [SerialRunner() for _ in devices]
+        self._last: tuple[Question, list[Question]] | None = None
 
     def run(self, question: Question, blocks: Sequence[Block]) -> Iterator[Counted]:
         """Pairs of a block and what was counted for it; if one device fails, what the others were counting still comes."""
@@ -35,8 +37,8 @@ class SeveralRunner:
             return
         waiting, stop, said = deque(self._shares(question, blocks)), Event(), SimpleQueue[Said]()
         threads = [
-            Thread(target=self._work, args=(device, asked, waiting, stop, said), daemon=True)
-            for device, asked in self._questions(question).items()
+            Thread(target=_work, args=(runner, asked, waiting, stop, said), daemon=True)
+            for runner, asked in zip(self._runners, self._questions(question), strict=True)
         ]
         for thread in threads:
             thread.start()
@@ -47,47 +49,40 @@ class SeveralRunner:
             for thread in threads:
                 thread.join()
 
-    def _questions(self, question: Question) -> dict[str, Question]:
+    def _questions(self, question: Question) -> list[Question]:
         """The question for each device; the same ones when asked again. No two devices ask the same module."""
         if self._last is None or self._last[0] is not question:
-            self._last = (
-                question,
-                {
-                    device: replace(
-                        question,
-                        device=device,
-                        model=copy.deepcopy(question.model) if number else question.model,
-                    )
-                    for number, device in enumerate(self._runners)
-                },
-            )
+            modules = [question.model, *(copy.deepcopy(question.model) for _ in self._devices[1:])]
+            asked = zip(self._devices, modules, strict=True)
+            self._last = (question, [replace(question, device=d, model=m) for d, m in asked])
         return self._last[1]
 
     def _shares(self, question: Question, blocks: Sequence[Block]) -> Iterator[list[Block]]:
         """What a device takes at a time: on cards as many samples as keep one busy, as long as there are some for all."""
-        cards = all(torch.device(device).type == "cuda" for device in self._runners)
+        cards = all(torch.device(device).type == "cuda" for device in self._devices)
         every = sum(block.stop - block.start for block in blocks)
         most = min(AT_ONCE // max(1, len(question.threat)), -(-every // len(self._runners)))
         return adjacent(blocks, most if cards else 0)
 
-    def _work(
-        self,
-        device: str,
-        question: Question,
-        waiting: deque[list[Block]],
-        stop: Event,
-        said: SimpleQueue[Said],
-    ) -> None:
-        try:
-            if torch.device(device).type == "cuda":
-                torch.cuda.set_device(device)  # of this thread
-            while not stop.is_set() and (blocks := _next(waiting)):
-                for counted in self._runners[device].run(question, blocks):
-                    said.put(counted)
-        except BaseException as error:
-            said.put(error)
-        finally:
-            said.put(None)
+
+def _work(
+    runner: SerialRunner,
+    question: Question,
+    waiting: deque[list[Block]],
+    stop: Event,
+    said: SimpleQueue[Said],
+) -> None:
+    """What a device does, in a thread of its own: counts what is waiting, and says what it counted."""
+    try:
+        if torch.device(question.device).type == "cuda":
+            torch.cuda.set_device(question.device)  # of this thread
+        while not stop.is_set() and (blocks := _next(waiting)):
+            for counted in runner.run(question, blocks):
+                said.put(counted)
+    except BaseException as error:
+        said.put(error)
+    finally:
+        said.put(None)
 
 
 def _next(waiting: deque[list[Block]]) -> list[Block]:
