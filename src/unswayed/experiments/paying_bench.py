@@ -11,6 +11,8 @@ import unswayed as us
 from unswayed.datasets import Dataset, Split, load, split
 from unswayed.experiments.kept_results import Arrays, Facts
 from unswayed.experiments.paying import Case
+from unswayed.models.training.teacher import taught
+from unswayed.models.training.view import view
 
 CHANGES = ("any", "adds", "deletes")
 
@@ -66,6 +68,11 @@ class Bench:
         """Label ballots with all known labels, frozen."""
         known = self.known(self.parts.train, self.parts.val)
         return us.LabelBallots(self.dataset.num_classes).freeze(self.dataset.graph, known=known)
+
+    def soft_labels(self) -> Tensor:
+        """What networks under noise learn: of every node that may be seen, the word of the best teacher."""
+        seen = view(self.dataset, self.parts, self.case.protocol).to(self.device)
+        return taught(seen, self.dataset.num_classes, seed=self.case.seed, device=self.device)
 
     def right(self, model: nn.Module, edges: Tensor) -> float:
         """The share of test nodes about which the model is right on a graph with these edges."""

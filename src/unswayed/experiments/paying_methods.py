@@ -31,7 +31,15 @@ NOISES = (
     *(us.AddDelete(p_add=0.0, p_delete=r) for r in (0.8, 0.9, 0.95)),
     *(us.Keep(kept=s, seats=d) for s, d in ((1, 50), (3, 30), (5, 50), (9, 100))),
 )
-TRAINED_UNDER = (us.Flip(beta=0.9), us.AddDelete(p_add=0.01, p_delete=0.6))  # networks of nodes with features
+# networks of nodes with features: what each learns under, and the noises it is asked under
+TRAINED_UNDER = {
+    us.Flip(beta=0.9): (us.Flip(beta=0.9),),
+    us.AddDelete(p_add=0.01, p_delete=0.6): (us.AddDelete(p_add=0.01, p_delete=0.6),),
+    us.AddDelete(p_add=0.0, p_delete=0.95): tuple(
+        us.AddDelete(p_add=0.0, p_delete=r) for r in (0.8, 0.9, 0.95)
+    ),
+    us.Keep(kept=2, seats=50): tuple(us.Keep(kept=s, seats=d) for s, d in ((1, 50), (2, 50), (5, 50))),
+}
 EXACT_BITS = 24  # whole numbers up to 2 to this power are exact in single precision
 JUDGED_AT = (0, 1, 2, 3, 5, 10)
 
@@ -156,12 +164,14 @@ def smoothed(bench: Bench) -> tuple[Arrays, Facts]:
     for noise in NOISES:
         ask(Tally().eval(), "label ballots", noise, said)
     plain = Data(x=graph.x, edge_index=graph.edge_index)
-    for noise in TRAINED_UNDER if bench.dataset.num_features else ():
+    soft = bench.soft_labels() if bench.dataset.num_features else None
+    for learnt, noises in TRAINED_UNDER.items() if soft is not None else ():
         network = fit(
-            "sage", bench.dataset, parts, recipe="distill", noise=noise, protocol=bench.case.protocol,
-            seed=bench.case.seed, device=bench.device,
+            "sage", bench.dataset, parts, recipe="distill", noise=learnt, protocol=bench.case.protocol,
+            seed=bench.case.seed, device=bench.device, teacher=soft,
         )  # fmt: skip
-        ask(network, "sage", noise, {"val": plain, "test": plain})
+        for noise in noises:
+            ask(network, "sage", noise, {"val": plain, "test": plain})
     degree = torch.bincount(graph.edge_index[0], minlength=len(bench.dataset.labels))
     arrays |= {f"{part}-ones": degree[targets].numpy() for part, targets in nodes.items()}
     arrays["val-truth"] = bench.dataset.labels[nodes["val"]].numpy()
