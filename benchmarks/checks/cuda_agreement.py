@@ -22,7 +22,7 @@ from torch_geometric.utils import erdos_renyi_graph
 from unswayed.datasets import load
 from unswayed.errors import WorldError
 from unswayed.sampling.engines import choose
-from unswayed.sampling.engines.generic import GenericEngine
+from unswayed.sampling.engines.asking.generic import GenericEngine
 from unswayed.sampling.question import Question
 from unswayed.sampling.stream import Stream
 from unswayed.sampling.structures import layout_of

@@ -21,7 +21,7 @@ from torch_geometric.nn import GIN, GATConv, GCNConv, global_add_pool
 from benchmarks.loading import NOISE
 from unswayed.datasets import load
 from unswayed.experiments.one_graph import one_at_a_time
-from unswayed.sampling.engines.generic import GenericEngine
+from unswayed.sampling.engines.asking.generic import GenericEngine
 from unswayed.sampling.question import Question
 from unswayed.sampling.threats import AllPairs, Row
 

@@ -81,13 +81,13 @@ def _options() -> argparse.Namespace:
 
 def _use_kernel(kind: str) -> None:
     from unswayed.sampling import stream
-    from unswayed.sampling.engines import philox_triton
+    from unswayed.sampling.engines.cards import philox
 
     if kind == "torch":
-        philox_triton.triton = None  # so that no engine registers it
+        philox.triton = None  # so that no engine registers it
         stream.FLIP_KERNELS.pop("cuda", None)
         return
-    found = philox_triton.register()
+    found = philox.register()
     print(f"fused noise kernel: {'in use' if found else 'not in use'}", flush=True)
     if kind == "triton" and not found:
         raise SystemExit("The fused kernel is missing or gives other bits than the plain path.")
@@ -161,7 +161,7 @@ def _measure(name: str, question: Any, samples: int, everyone: bool, profile: bo
 
 def _without_kernels(engine: Any, samples: int, targets: tuple[int, ...] | None) -> dict[str, Any]:
     """The same by torch's operations alone: seconds, and how many votes are others."""
-    from unswayed.sampling.engines import fused
+    from unswayed.sampling.engines.cards import fused
 
     fast = engine.count(0, samples, targets)
     fused.ENABLED = False
@@ -223,7 +223,7 @@ def _profile(work: Callable[[], Any]) -> str:
 
 def _kernels() -> dict[str, bool]:
     """Which fused kernels were tried, and whether they said what torch's operations say."""
-    from unswayed.sampling.engines import fused
+    from unswayed.sampling.engines.cards import fused
 
     return {f"{name}, width {width}": agreed for (name, *_, width), agreed in fused._agreed.items()}
 

@@ -23,7 +23,7 @@ def point(n: int, samples: int, targets: int) -> dict[str, Any]:
     from torch_geometric.utils import to_undirected
 
     from unswayed import models
-    from unswayed.sampling.engines.row_engine import RowEngine
+    from unswayed.sampling.engines.rows.engine import RowEngine
     from unswayed.sampling.question import Question
     from unswayed.sampling.threats import Row
     from unswayed.theory.noise import Flip

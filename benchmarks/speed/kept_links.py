@@ -15,8 +15,8 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GraphSAGE
 
 import unswayed as us
-from unswayed.sampling.engines.row_engine import RowEngine
-from unswayed.sampling.engines.row_kept import KeptEngine
+from unswayed.sampling.engines.rows.engine import RowEngine
+from unswayed.sampling.engines.rows.kept import KeptEngine
 from unswayed.sampling.question import Question
 
 

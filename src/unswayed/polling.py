@@ -15,7 +15,7 @@ from unswayed.ledger import BLOCK, AdaptiveLedger, Ledger
 from unswayed.runners import Block, Runner, SerialRunner, SeveralRunner
 from unswayed.sampling.beforehand import check_columns, check_instance, named_classes
 from unswayed.sampling.digest import describe_model
-from unswayed.sampling.engines.room import hand_back
+from unswayed.sampling.engines.machine.room import hand_back
 from unswayed.sampling.flagged import flagged
 from unswayed.sampling.question import Question
 from unswayed.sampling.signatures import style_of

@@ -12,8 +12,8 @@ from torch_geometric.utils import erdos_renyi_graph
 
 from unswayed.errors import Unsupported
 from unswayed.sampling import engines
-from unswayed.sampling.engines.alone import Alone
-from unswayed.sampling.engines.generic import GenericEngine
+from unswayed.sampling.engines.asking.alone import Alone
+from unswayed.sampling.engines.asking.generic import GenericEngine
 from unswayed.sampling.question import Question
 from unswayed.sampling.soundness import differs
 from unswayed.sampling.structures import count_labels

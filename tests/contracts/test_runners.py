@@ -11,7 +11,7 @@ from torch_geometric.utils import erdos_renyi_graph
 
 from unswayed.errors import UnsoundModel
 from unswayed.runners import Block, SerialRunner, SeveralRunner
-from unswayed.sampling.engines.alone import Alone
+from unswayed.sampling.engines.asking.alone import Alone
 from unswayed.sampling.question import Question
 from unswayed.sampling.threats import Row
 from unswayed.theory.noise import Flip

@@ -11,9 +11,9 @@ import torch
 from unswayed.certificates import certify
 from unswayed.datasets import Dataset
 from unswayed.errors import InputError
-from unswayed.experiments import beyond, beyond_page, beyond_work
-from unswayed.experiments.beyond import LEVELS, cases, prepare, results
-from unswayed.experiments.beyond_rows import AT, chosen_rows, rows_of, votes_of
+from unswayed.experiments import beyond
+from unswayed.experiments.beyond import LEVELS, cases, page, prepare, results, work
+from unswayed.experiments.beyond.rows import AT, chosen_rows, rows_of, votes_of
 from unswayed.models import build
 from unswayed.models.floors import Floor
 from unswayed.models.training.view import View
@@ -33,15 +33,15 @@ def small() -> Iterator[Dataset]:
     data = communities(N)
     dataset = Dataset("small", "node", 6, CLASSES, data=data)
     with pytest.MonkeyPatch.context() as patch:
-        for module in (beyond, beyond_page):
+        for module in (beyond, page):
             patch.setattr(module, "LEVELS", {**LEVELS, "small": ((0.02, 0.6), (0.05, 0.8))})
-        patch.setattr(beyond_work, "load", lambda name, fetch: dataset)
-        patch.setattr(beyond_work, "TRAINING", WholeSettings(steps=30))
+        patch.setattr(work, "load", lambda name, fetch: dataset)
+        patch.setattr(work, "TRAINING", WholeSettings(steps=30))
         truth = torch.nn.functional.one_hot(
             data.y, CLASSES
         ).float()  # teachers and floors have tests of their own
-        patch.setattr(beyond_work, "soft_labels", lambda seen, *_, **__: truth[seen.kept])
-        patch.setattr(beyond_work, "floors", lambda *_, **__: [Floor("mlp", data.y, 0.8, 0.8)])
+        patch.setattr(work, "soft_labels", lambda seen, *_, **__: truth[seen.kept])
+        patch.setattr(work, "floors", lambda *_, **__: [Floor("mlp", data.y, 0.8, 0.8)])
         yield dataset
 
 
@@ -61,7 +61,7 @@ def test_rows_tables_and_plots_are_written(kept: Path) -> None:
     out = kept / "results"
     out.mkdir()
     (out / "beyond.md").write_text("before\n<!-- whole-graph -->\n<!-- end whole-graph -->\nafter\n")
-    written = beyond_page.publish(results(kept), out)
+    written = page.publish(results(kept), out)
     assert [path.name for path in written] == [
         "beyond.json",
         "beyond.md",
@@ -69,18 +69,18 @@ def test_rows_tables_and_plots_are_written(kept: Path) -> None:
         "beyond-deletes.svg",
     ]
     assert all(path.exists() for path in written)
-    page = (out / "beyond.md").read_text()
-    assert page.startswith("before")
-    assert page.endswith("after\n")
-    assert "20 adds" in page
-    assert "small, 20 labels a class, inductive, 1 seed(s)" in page
-    assert "best of 2 for deletes" in page
+    text = (out / "beyond.md").read_text()
+    assert text.startswith("before")
+    assert text.endswith("after\n")
+    assert "20 adds" in text
+    assert "small, 20 labels a class, inductive, 1 seed(s)" in text
+    assert "best of 2 for deletes" in text
     about = json.loads((out / "beyond.json").read_text())
     assert set(about["rows"][0]) >= FIELDS | {"p_add", "p_delete"}
     assert len(about["rows"]) == len(about["best_of"]) == 8
     assert any(row["deletes"][0] > 0.5 for row in about["rows"])
-    beyond_page.publish(results(kept), out)
-    assert (out / "beyond.md").read_text() == page  # filling in twice changes nothing
+    page.publish(results(kept), out)
+    assert (out / "beyond.md").read_text() == text  # filling in twice changes nothing
 
 
 def test_rows_are_what_the_theory_says_of_each_attack(kept: Path) -> None:
@@ -104,7 +104,7 @@ def test_the_best_level_is_at_least_each_level_at_its_share_of_alpha(kept: Path)
 
 def test_the_published_tables_are_those_of_the_published_rows() -> None:
     kept = json.loads((DOCS / "beyond.json").read_text())
-    assert beyond_page.tables([*kept["rows"], *kept["best_of"]]) in (DOCS / "beyond.md").read_text()
+    assert page.tables([*kept["rows"], *kept["best_of"]]) in (DOCS / "beyond.md").read_text()
 
 
 def test_what_cannot_be_done_is_refused(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_what_cannot_be_done_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="'abductive'"):
         list(cases([0], ["cora"], ["abductive"]))
     with pytest.raises(InputError, match="no result"):
-        beyond_page.publish([], tmp_path)
+        page.publish([], tmp_path)
 
 
 def test_every_split_has_both_protocols_and_pubmed_the_fewest_labels_alone() -> None:

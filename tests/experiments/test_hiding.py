@@ -12,10 +12,10 @@ import torch
 import unswayed as us
 from unswayed.datasets import Dataset
 from unswayed.errors import InputError
-from unswayed.experiments import hiding, hiding_bench, hiding_methods, hiding_page
-from unswayed.experiments.hiding import FAKES, LINKS, SHARED, cases, prepare, results
-from unswayed.experiments.hiding_page import AT, certified, rows_of, tables
-from unswayed.experiments.hiding_shared import BUDGETS, DELETES
+from unswayed.experiments import hiding
+from unswayed.experiments.hiding import FAKES, LINKS, SHARED, bench, cases, methods, page, prepare, results
+from unswayed.experiments.hiding.page import AT, certified, rows_of, tables
+from unswayed.experiments.hiding.shared import BUDGETS, DELETES
 from unswayed.models import build
 from unswayed.models.floors import Floor
 from unswayed.models.training.own_scores import MEMBERS, joined
@@ -34,26 +34,24 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     ballots = us.BallotNetwork(6, CLASSES, voters="features")
     with pytest.MonkeyPatch.context() as patch:
         dataset = Dataset("photo", "node", 6, CLASSES, data=data)
-        patch.setattr(hiding_bench, "load", lambda name, fetch: dataset)
+        patch.setattr(bench, "load", lambda name, fetch: dataset)
         patch.setattr(hiding, "METHODS", {"photo": LINKS, "cora": (*FAKES, SHARED)})
-        patch.setattr(hiding_bench, "taught", lambda seen, *_, **__: torch.eye(CLASSES)[seen.data.y])
+        patch.setattr(bench, "taught", lambda seen, *_, **__: torch.eye(CLASSES)[seen.data.y])
         patch.setattr(
-            hiding_bench.OwnScores,
+            bench.OwnScores,
             "best",
             lambda self, *_, **__: [joined([self.fresh(seed).state_dict() for seed in range(MEMBERS)])],
         )
-        patch.setattr(hiding_bench, "LEADS", (0.0, 1.6))
-        for module in (hiding_bench, hiding_methods):
+        patch.setattr(bench, "LEADS", (0.0, 1.6))
+        for module in (bench, methods):
             patch.setattr(module, "fit", lambda name, *_, **__: ballots.eval() if name == "ballots" else sage)
-        patch.setattr(hiding_methods, "fit_hashed", lambda *_, groups, **__: us.Hashed(sage, groups).eval())
-        patch.setattr(
-            hiding_methods, "all_floors", lambda *_, **__: {"labels": Floor("mlp", data.y, 0.8, 0.8)}
-        )
-        patch.setattr(hiding_bench, "TARGETS", 8)
-        patch.setattr(hiding_methods, "CHOOSING", 6)
-        patch.setattr(hiding_methods, "GROUPS", (4, 9))
+        patch.setattr(methods, "fit_hashed", lambda *_, groups, **__: us.Hashed(sage, groups).eval())
+        patch.setattr(methods, "all_floors", lambda *_, **__: {"labels": Floor("mlp", data.y, 0.8, 0.8)})
+        patch.setattr(bench, "TARGETS", 8)
+        patch.setattr(methods, "CHOOSING", 6)
+        patch.setattr(methods, "GROUPS", (4, 9))
         for name in ("KEEPS", "DELETES", "HIDES"):
-            patch.setattr(hiding_methods, name, getattr(hiding_methods, name)[:2])
+            patch.setattr(methods, name, getattr(methods, name)[:2])
         patch.setattr(us, "poll", partial(us.poll, audit=0))
         said: list[str] = []
         assert prepare(cases([0]), runs=runs, samples=1000, say=said.append) == 0
@@ -63,7 +61,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def test_rows_and_page_are_written(kept: Path) -> None:
     out = kept / "results"
-    assert [path.name for path in hiding_page.publish(results(kept), out)] == ["hiding.json", "hiding.md"]
+    assert [path.name for path in page.publish(results(kept), out)] == ["hiding.json", "hiding.md"]
     rows = json.loads((out / "hiding.json").read_text())["rows"]
     spread = [row for row in rows if row["method"] == SHARED]
     assert len(spread) == len(DELETES)
@@ -86,15 +84,15 @@ def test_rows_and_page_are_written(kept: Path) -> None:
 def test_what_was_polled_is_certified_as_such(kept: Path) -> None:
     hidden = next(r for r in results(kept) if r.case.method == "hide")
     few, any_number = (certified(hidden, "test", 1, links) for links in (1, None))
-    assert few.noise == us.Hide(*hiding_methods.HIDES[1], links=1)
+    assert few.noise == us.Hide(*methods.HIDES[1], links=1)
     assert np.all(few.size >= any_number.size)
     row = next(r for r in rows_of(results(kept)) if r["method"] == "keep")
-    assert us.Keep(row["kept"], row["seats"]) in [us.Keep(*pair) for pair in hiding_methods.KEEPS]
+    assert us.Keep(row["kept"], row["seats"]) in [us.Keep(*pair) for pair in methods.KEEPS]
 
 
 def test_nothing_is_shown_of_nothing(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no result"):
-        hiding_page.publish([], tmp_path)
+        page.publish([], tmp_path)
     with pytest.raises(InputError, match="no dataset 'mars'"):
         list(cases([0], ["mars"]))
     with pytest.raises(InputError, match="no method 'luck'"):

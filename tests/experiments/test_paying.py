@@ -11,9 +11,8 @@ from torch_geometric.data import Data
 import unswayed as us
 from unswayed.datasets import Dataset, split
 from unswayed.errors import InputError
-from unswayed.experiments import paying_bench, paying_methods, paying_others, paying_page
-from unswayed.experiments.paying import Case, Result, cases, prepare, results
-from unswayed.experiments.paying_rows import AT, allowed, gains, rows_of
+from unswayed.experiments.paying import Case, Result, bench, cases, methods, others, page, prepare, results
+from unswayed.experiments.paying.rows import AT, allowed, gains, rows_of
 from unswayed.models.floors import Floor
 from unswayed.models.training.ballot_settings import BallotSettings
 
@@ -37,9 +36,9 @@ def blocks():
 @pytest.fixture
 def kept(blocks, tmp_path, monkeypatch):
     """The results of two splits."""
-    monkeypatch.setattr(paying_bench, "load", lambda name, fetch: blocks)
-    monkeypatch.setattr(paying_methods, "NOISES", (us.Flip(beta=0.9), us.AddDelete(p_add=0.01, p_delete=0.6)))
-    monkeypatch.setattr(paying_methods, "GROUPS", (5,))
+    monkeypatch.setattr(bench, "load", lambda name, fetch: blocks)
+    monkeypatch.setattr(methods, "NOISES", (us.Flip(beta=0.9), us.AddDelete(p_add=0.01, p_delete=0.6)))
+    monkeypatch.setattr(methods, "GROUPS", (5,))
     said = []
     wanted = cases((0, 1), ["highschool"], ["inductive"], ["floors", "label ballots", "hashed", "smoothed"])
     assert prepare(wanted, runs=tmp_path, samples=1000, say=said.append) == 0
@@ -97,9 +96,9 @@ def test_ballots_under_noise_are_the_frozen_ones(blocks):
     """Summed as whole numbers they give the answers of the frozen model, for nodes without a known label."""
     known = blocks.labels.clone()
     known[60:] = -1
-    table = paying_methods.ballots_of(blocks, known)
+    table = methods.ballots_of(blocks, known)
     frozen = us.LabelBallots(3).freeze(blocks.graph, known=known)
-    said = paying_methods.Tally()(table, blocks.graph.edge_index)[60:]
+    said = methods.Tally()(table, blocks.graph.edge_index)[60:]
     exact = frozen(blocks.graph.x, blocks.graph.edge_index)[60:]
     clear = exact.sort(dim=1).values.diff(dim=1)[:, -1] > 0.01
     assert torch.equal(said.argmax(dim=1)[clear], exact.argmax(dim=1)[clear])
@@ -108,10 +107,10 @@ def test_ballots_under_noise_are_the_frozen_ones(blocks):
 
 
 def test_page_and_figure_are_written(kept, tmp_path):
-    written = paying_page.publish(results(kept), tmp_path / "out")
+    written = page.publish(results(kept), tmp_path / "out")
     assert [path.name for path in written] == ["paying.json", "paying.md", "paying.png", "paying.svg"]
-    page = (tmp_path / "out" / "paying.md").read_text()
-    assert "| highschool | inductive | proved, untrained label ballots | 2 |" in page
+    text = (tmp_path / "out" / "paying.md").read_text()
+    assert "| highschool | inductive | proved, untrained label ballots | 2 |" in text
 
 
 def test_gains_are_against_the_strongest_floor_that_the_protocol_allows():
@@ -132,7 +131,7 @@ def test_what_is_not_known_is_refused():
     with pytest.raises(InputError, match="'karate'"):
         list(cases((0,), ["karate"]))
     with pytest.raises(InputError, match="no result"):
-        paying_page.publish([], Path("nowhere"))
+        page.publish([], Path("nowhere"))
 
 
 def test_a_result_comes_back_as_it_was_kept(tmp_path):
@@ -144,9 +143,9 @@ def test_a_result_comes_back_as_it_was_kept(tmp_path):
 
 
 def test_the_published_tables_are_those_of_the_published_rows():
-    page = (DOCS / "paying.md").read_text()
-    for name, text in paying_page.tables(json.loads((DOCS / "paying.json").read_text())["rows"]).items():
-        assert text in page, name
+    published = (DOCS / "paying.md").read_text()
+    for name, text in page.tables(json.loads((DOCS / "paying.json").read_text())["rows"]).items():
+        assert text in published, name
 
 
 def test_each_kind_of_noise_has_rows_of_its_own(kept):
@@ -179,15 +178,15 @@ def test_whole_graphs_are_proved_beside_their_floor(tmp_path, monkeypatch):
         return Data(x=x, edge_index=torch.cat([half, half.flip(0)], dim=1), y=torch.tensor([number % 2]))
 
     dataset = Dataset("mutag", "graph", 2, 2, graphs=tuple(one(number) for number in range(40)))
-    monkeypatch.setattr(paying_bench, "load", lambda name, fetch: dataset)
+    monkeypatch.setattr(bench, "load", lambda name, fetch: dataset)
     answers = torch.zeros(40, dtype=torch.int64)
-    monkeypatch.setattr(paying_methods, "floor", lambda *_, **__: Floor("majority", answers, 0.5, 0.5))
+    monkeypatch.setattr(methods, "floor", lambda *_, **__: Floor("majority", answers, 0.5, 0.5))
     prepare(cases((0,), ["mutag"]), runs=tmp_path, say=lambda words: None)
     rows = rows_of(results(tmp_path))
     assert {(row["task"], row["method"], row["protocol"]) for row in rows} == {
         ("graph", "pairs", "inductive")
     }
-    assert "| mutag | 1 |" in paying_page.graphs(rows)
+    assert "| mutag | 1 |" in page.graphs(rows)
 
 
 def test_flags_are_no_less_precise_on_validation_nodes_and_proved(blocks, tmp_path, monkeypatch):
@@ -196,9 +195,9 @@ def test_flags_are_no_less_precise_on_validation_nodes_and_proved(blocks, tmp_pa
     rare = Dataset(
         "tolokers", "node", 3, 2, data=Data(x=x, edge_index=blocks.graph.edge_index, y=y), labelled=0.5
     )
-    monkeypatch.setattr(paying_bench, "load", lambda name, fetch: rare)
+    monkeypatch.setattr(bench, "load", lambda name, fetch: rare)
     monkeypatch.setattr(
-        paying_others, "BallotSettings", lambda **told: BallotSettings(steps=20, taus=(2.0,), **told)
+        others, "BallotSettings", lambda **told: BallotSettings(steps=20, taus=(2.0,), **told)
     )
     prepare(cases((0,), ["tolokers"], ["inductive"]), runs=tmp_path, say=lambda words: None)
     kinds = {row["budget"]: row for row in rows_of(results(tmp_path))}
@@ -212,4 +211,4 @@ def test_flags_are_no_less_precise_on_validation_nodes_and_proved(blocks, tmp_pa
     assert recall == sorted(recall, reverse=True)
     assert recall[0] > row["floor_recall"] - 0.2
     assert row["floors"] == {"features alone": pytest.approx(row["floor"])}
-    assert "| tolokers | inductive | any | 1 |" in paying_page.flags([row])
+    assert "| tolokers | inductive | any | 1 |" in page.flags([row])

@@ -5,7 +5,7 @@ from torch_geometric.data import Batch, Data
 from unswayed.errors import InputError
 from unswayed.models import NAMES, build
 from unswayed.models.networks import DegreeFeatures
-from unswayed.sampling.engines.dense import DenseEngine
+from unswayed.sampling.engines.graphs.dense import DenseEngine
 from unswayed.sampling.question import Question
 from unswayed.sampling.threats import AllPairs
 from unswayed.theory.noise import Flip

@@ -14,7 +14,7 @@ import unswayed as us
 from unswayed.errors import InputError
 from unswayed.polling import _counting
 from unswayed.runners import SeveralRunner
-from unswayed.sampling.engines.cores import full_precision
+from unswayed.sampling.engines.machine.cores import full_precision
 
 TWO = ["cpu", "cpu"]  # a device that is named twice is asked by two threads, as two cards are
 WHO: set[int] = set()

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch_geometric.nn import GCNConv, global_mean_pool
 
-from unswayed.sampling.engines.generic import GenericEngine
+from unswayed.sampling.engines.asking.generic import GenericEngine
 from unswayed.sampling.question import Question
 from unswayed.theory.noise import Flip
 

@@ -14,10 +14,10 @@ import unswayed as us
 from unswayed.errors import InputError, RefusedVotes, StoreError
 from unswayed.notes import Audit
 from unswayed.sampling.engines import Engine
-from unswayed.sampling.engines.dense import DenseEngine
-from unswayed.sampling.engines.generic import GenericEngine
-from unswayed.sampling.engines.plan_engine import PlanEngine
-from unswayed.sampling.engines.row_engine import RowEngine
+from unswayed.sampling.engines.asking.generic import GenericEngine
+from unswayed.sampling.engines.graphs.dense import DenseEngine
+from unswayed.sampling.engines.graphs.plan_engine import PlanEngine
+from unswayed.sampling.engines.rows.engine import RowEngine
 from unswayed.sampling.question import Block, Question
 from unswayed.sampling.tally import heard
 

@@ -14,7 +14,7 @@ from torch_geometric.utils import to_networkx
 
 from unswayed.errors import InputError, UnsoundModel
 from unswayed.sampling.engines import choose
-from unswayed.sampling.engines.generic import GenericEngine
+from unswayed.sampling.engines.asking.generic import GenericEngine
 from unswayed.sampling.question import Question
 from unswayed.sampling.threats import AllPairs, Bits, Row
 from unswayed.theory.noise import Flip

@@ -12,7 +12,8 @@ import unswayed as us
 from unswayed.errors import InputError, UnsoundModel
 from unswayed.sampling import drawing
 from unswayed.sampling.drawing import NodeStream, SeatStream
-from unswayed.sampling.engines import generic, row_engine
+from unswayed.sampling.engines.asking import generic
+from unswayed.sampling.engines.rows import engine as row_engine
 from unswayed.sampling.question import Question
 from unswayed.sampling.structures import layout_of
 from unswayed.sampling.threats.inject import Inject

@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import BatchNorm, GCNConv, GraphNorm, global_mean_pool
 
 from unswayed.errors import UnsoundModel
-from unswayed.sampling.engines.generic import GenericEngine
+from unswayed.sampling.engines.asking.generic import GenericEngine
 from unswayed.sampling.question import Question
 from unswayed.sampling.threats import AllPairs, Bits, Row
 from unswayed.theory.noise import AddDelete, Flip

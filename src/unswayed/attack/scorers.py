@@ -11,12 +11,12 @@ from torch import Tensor, nn
 
 from unswayed.errors import Unsupported
 from unswayed.sampling.classifier import Classifier
-from unswayed.sampling.engines.attention import Attention
-from unswayed.sampling.engines.matrices import Matrices
-from unswayed.sampling.engines.plan import Steps
-from unswayed.sampling.engines.recognise import recognise
-from unswayed.sampling.engines.row import Prepared, Replaced, row_plan
-from unswayed.sampling.engines.surroundings import Surroundings
+from unswayed.sampling.engines.graphs.matrices import Matrices
+from unswayed.sampling.engines.plans.attention import Attention
+from unswayed.sampling.engines.plans.plan import Steps
+from unswayed.sampling.engines.plans.recognise import recognise
+from unswayed.sampling.engines.plans.surroundings import Surroundings
+from unswayed.sampling.engines.rows.row import Prepared, Replaced, row_plan
 from unswayed.sampling.modes import evaluating
 from unswayed.sampling.question import Question
 from unswayed.sampling.structures import Layout, layout_of

@@ -56,7 +56,7 @@ def check_alone(asked: OneGraph, graph: Graph, edges: Tensor, part: Tensor) -> N
 
 def check_reads_sources(model: Any) -> None:
     """Refuse a model that is not known to be made of layers which read a node's incoming edges, and of steps on each node alone."""
-    from unswayed.sampling.engines.recognise import recognise
+    from unswayed.sampling.engines.plans.recognise import recognise
 
     try:
         steps = recognise(model).steps if isinstance(model, nn.Module) else None

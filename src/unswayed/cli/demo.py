@@ -127,7 +127,7 @@ def side_by_side(data: "Dataset", parts: "Split") -> Shown:
     import torch
 
     import unswayed as us
-    from unswayed.experiments.paying_methods import Tally, ballots_of
+    from unswayed.experiments.paying.methods import Tally, ballots_of
     from unswayed.models.floors import floor
     from unswayed.models.training import fit
     from unswayed.models.training.ballot_settings import BallotSettings

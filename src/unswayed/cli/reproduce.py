@@ -68,9 +68,9 @@ def _figures(
 
 
 def _page(name: str, seeds: int, runs: Path, out: Path, device: str, samples: int) -> list[Path]:
-    """Do what a page lacks and write it; every one has its cases, its work and its page in modules of its name."""
+    """Do what a page lacks and write it; every one has its cases, its work and its page in a folder of its name."""
     work = import_module(f"unswayed.experiments.{name}")
-    page = import_module(f"unswayed.experiments.{name}_page")
+    page = import_module(f"unswayed.experiments.{name}.page")
     work.prepare(work.cases(range(seeds)), runs=runs, device=device, samples=samples, say=note)
     written: list[Path] = page.publish(work.results(runs), out)
     return written

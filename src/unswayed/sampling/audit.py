@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from unswayed.notes import OTHER, PENDING, SAME, TIE, Audit, Heard
-from unswayed.sampling.engines.alone import Alone
+from unswayed.sampling.engines.asking.alone import Alone
 from unswayed.sampling.question import Question
 from unswayed.sampling.threads import threads
 

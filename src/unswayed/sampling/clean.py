@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from unswayed.sampling.engines.alone import Alone
+from unswayed.sampling.engines.asking.alone import Alone
 from unswayed.sampling.question import Question
 
 

@@ -21,7 +21,7 @@ class Sight(NamedTuple):
 
 def sight(model: Any) -> Sight:
     """How far this module sees, where every step of it is known; refused with the reason where not, or where it sees every edge."""
-    from unswayed.sampling.engines.recognise import recognise
+    from unswayed.sampling.engines.plans.recognise import recognise
 
     plan = recognise(model)
     if not plan.local:

@@ -10,7 +10,7 @@ from torch_geometric.utils import erdos_renyi_graph
 
 import unswayed as us
 from unswayed.sampling.engines import choose
-from unswayed.sampling.engines.alone import Alone
+from unswayed.sampling.engines.asking.alone import Alone
 from unswayed.sampling.question import Question
 
 SAMPLES = 24

@@ -9,15 +9,15 @@ from torch import nn
 from torch_geometric.data import Data
 from torch_geometric.utils import coalesce, erdos_renyi_graph
 
-from unswayed.sampling.engines.alone import Alone
-from unswayed.sampling.engines.generic import GenericEngine
-from unswayed.sampling.engines.plan_engine import PlanEngine
-from unswayed.sampling.engines.row_engine import RowEngine
+from unswayed.sampling.engines.asking.alone import Alone
+from unswayed.sampling.engines.asking.generic import GenericEngine
+from unswayed.sampling.engines.graphs.plan_engine import PlanEngine
+from unswayed.sampling.engines.rows.engine import RowEngine
 from unswayed.sampling.question import Question
 from unswayed.sampling.threats import Row
 from unswayed.theory.noise import AddDelete, Flip
 
-from .test_row_engine import COUPLED
+from .rows.test_engine import COUPLED
 from .zoo import ZOO
 
 SAMPLES = 24
@@ -74,7 +74,7 @@ def test_chunks_of_any_size_give_the_same_votes(
     engine = RowEngine(asked)
     whole = engine.count(0, 50)
     for size, value in sizes.items():
-        monkeypatch.setattr(f"unswayed.sampling.engines.row_engine.{size}", {"cpu": value})
+        monkeypatch.setattr(f"unswayed.sampling.engines.rows.engine.{size}", {"cpu": value})
     np.testing.assert_array_equal(engine.count(0, 50), whole)
 
 

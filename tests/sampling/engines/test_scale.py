@@ -8,8 +8,8 @@ from torch_geometric.nn import GATConv, GATv2Conv, GCNConv, GINConv, GraphConv, 
 from torch_geometric.utils import erdos_renyi_graph
 
 import unswayed as us
-from unswayed.sampling.engines.alone import Alone
-from unswayed.sampling.engines.row_engine import RowEngine
+from unswayed.sampling.engines.asking.alone import Alone
+from unswayed.sampling.engines.rows.engine import RowEngine
 from unswayed.sampling.question import Question
 
 N, F, H, C = 60, 6, 8, 3

@@ -7,16 +7,16 @@ import torch
 import torch_geometric.nn as gnn
 from torch import Tensor
 
-from unswayed.sampling.engines.attention import Attention
-from unswayed.sampling.engines.edges import Edges, Listed, Weighing
-from unswayed.sampling.engines.generic import GenericEngine
-from unswayed.sampling.engines.row_attention import SPREAD, _moderate
-from unswayed.sampling.engines.row_engine import HUGE, WILD, RowEngine
-from unswayed.sampling.engines.row_sorted import UNLIKE, SortedSum
-from unswayed.sampling.engines.row_sums import RANGE, Drawn, Flips, Near, ordinary
-from unswayed.sampling.engines.surroundings import Surroundings
+from unswayed.sampling.engines.asking.generic import GenericEngine
+from unswayed.sampling.engines.graphs.edges import Edges, Listed, Weighing
+from unswayed.sampling.engines.plans.attention import Attention
+from unswayed.sampling.engines.plans.surroundings import Surroundings
+from unswayed.sampling.engines.rows.attended import SPREAD, _moderate
+from unswayed.sampling.engines.rows.engine import HUGE, WILD, RowEngine
+from unswayed.sampling.engines.rows.sorting import UNLIKE, SortedSum
+from unswayed.sampling.engines.rows.sums import RANGE, Drawn, Flips, Near, ordinary
 
-from .test_row_engine import question
+from .rows.test_engine import question
 
 N = 40
 

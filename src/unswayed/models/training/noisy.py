@@ -18,8 +18,8 @@ from unswayed.errors import InputError, Unsupported
 from unswayed.models.training.clean import CleanSettings, fit_clean
 from unswayed.models.training.keeping import Best, Progress, ThinDropout
 from unswayed.models.training.view import View
-from unswayed.sampling.engines.row import row_logits, row_plan
-from unswayed.sampling.engines.surroundings import Surroundings
+from unswayed.sampling.engines.plans.surroundings import Surroundings
+from unswayed.sampling.engines.rows.row import row_logits, row_plan
 from unswayed.sampling.noisy_data import rewired
 from unswayed.sampling.seats import kept_rows
 from unswayed.sampling.stream import Stream

@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from unswayed.models.training.keeping import Best, Progress, ThinDropout
 from unswayed.models.training.view import View
-from unswayed.sampling.engines.whole import transform_first
+from unswayed.sampling.engines.asking.whole import transform_first
 from unswayed.sampling.inputs import pair_entries, read_graph
 from unswayed.sampling.sparse_graphs import noisy_edges
 from unswayed.sampling.stream import Stream

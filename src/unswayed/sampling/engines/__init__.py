@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from unswayed.errors import Unsupported
-from unswayed.sampling.engines.engine import Engine
-from unswayed.sampling.engines.obstacles import Elsewhere
+from unswayed.sampling.engines.engine import Elsewhere, Engine
 from unswayed.sampling.question import Question
 from unswayed.sampling.threads import few, threads
 from unswayed.sampling.threats.base import Threat
 
 if TYPE_CHECKING:
-    from unswayed.sampling.engines.generic import GenericEngine
+    from unswayed.sampling.engines.asking.generic import GenericEngine
 
 __all__ = ["Engine", "choose"]
 
@@ -25,7 +24,7 @@ def choose(question: Question) -> Engine:
 
 
 def _chosen(question: Question) -> Engine:
-    from unswayed.sampling.engines.generic import GenericEngine
+    from unswayed.sampling.engines.asking.generic import GenericEngine
 
     generic = GenericEngine(question)  # also refuses unsound classifiers, whichever engine runs in the end
     if question.engine == "generic":
@@ -53,7 +52,7 @@ def _chosen(question: Question) -> Engine:
 
 def _tried(candidate: type[Engine], generic: "GenericEngine") -> tuple[Engine | None, str]:
     """The engine, if it is exact for the question and agrees with the classifier; otherwise the obstacle."""
-    from unswayed.sampling.engines.probing import agree
+    from unswayed.sampling.engines.asking.probing import agree
 
     question = generic.question
     if question.threat.edge_function is not None:
@@ -86,13 +85,13 @@ def _first_line(error: Exception) -> str:
 
 def _fast_engines() -> list[type[Engine]]:
     """The fast engines in the order in which they are tried; imported here, because each imports this module."""
-    from unswayed.sampling.engines.dense import DenseEngine
-    from unswayed.sampling.engines.plan_engine import PlanEngine
-    from unswayed.sampling.engines.row_apart import RowsApartEngine
-    from unswayed.sampling.engines.row_engine import RowEngine
-    from unswayed.sampling.engines.row_few import FewEngine
-    from unswayed.sampling.engines.row_kept import KeptEngine
-    from unswayed.sampling.engines.whole import WholeGraphEngine
+    from unswayed.sampling.engines.asking.whole import WholeGraphEngine
+    from unswayed.sampling.engines.graphs.dense import DenseEngine
+    from unswayed.sampling.engines.graphs.plan_engine import PlanEngine
+    from unswayed.sampling.engines.rows.apart import RowsApartEngine
+    from unswayed.sampling.engines.rows.engine import RowEngine
+    from unswayed.sampling.engines.rows.few import FewEngine
+    from unswayed.sampling.engines.rows.kept import KeptEngine
 
     return [
         RowsApartEngine,

@@ -14,15 +14,19 @@ from torch import Tensor, nn
 
 from unswayed.errors import Unsupported
 from unswayed.sampling.classifier import Classifier
-from unswayed.sampling.engines import philox_triton
-from unswayed.sampling.engines.cores import full_precision
-from unswayed.sampling.engines.plan import Steps
+from unswayed.sampling.engines.cards import philox
+from unswayed.sampling.engines.machine.cores import full_precision
+from unswayed.sampling.engines.plans.plan import Steps
 from unswayed.sampling.question import Question
 from unswayed.sampling.structures import count_labels
 from unswayed.sampling.threads import Threads
 from unswayed.theory.noise import Noise
 
 IntArray = npt.NDArray[np.int64]
+
+
+class Elsewhere(str):
+    """An obstacle that says only that the engine is for other threats or noises: nothing that another model would change."""
 
 
 class Engine:
@@ -114,7 +118,7 @@ class FastEngine(Engine):
     def __init__(self, question: Question) -> None:
         super().__init__(question)
         if self.device.type == "cuda":
-            philox_triton.register()
+            philox.register()
         self.kind = precision(question)
         with self.asking():
             self._settle()

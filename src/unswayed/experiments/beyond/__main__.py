@@ -1,0 +1,5 @@
+"""`python -m unswayed.experiments.beyond`: the work alone."""
+
+from unswayed.experiments.beyond import main
+
+main()

@@ -1,0 +1,5 @@
+"""`python -m unswayed.experiments.paying`: the work alone."""
+
+from unswayed.experiments.paying import main
+
+main()

@@ -1,0 +1,152 @@
+"""The page "Where certificates pay": tables and one figure, written from the rows alone into the page that explains them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unswayed.errors import InputError
+from unswayed.experiments.marked_pages import fill
+from unswayed.experiments.paying import FLAGGED, GRAPHS, METHODS, Result
+from unswayed.experiments.paying.figure import draw
+from unswayed.experiments.paying.rows import AT, BUDGETS, FAMILIES, Group, gains, grouped, rows_of
+from unswayed.experiments.rows import beside_earlier, read_rows, write_rows
+from unswayed.experiments.spread import plus_minus, standard_error
+
+Row = dict[str, Any]
+TOLD = {
+    "label ballots": "proved, untrained label ballots",
+    "trained": "proved, trained",
+    "hashed": "proved, groups of edges",
+    "smoothed": "smoothed, best noise",
+}
+IDENTITY = ("dataset", "protocol", "method", "seed")
+GAINS_AT = (1, 2, 5, 10)
+GRAPHS_AT = (0, 1, 2, 5)
+FLAGS_AT = (0, 1, 5, 10)
+FLOORS = ("majority", "labels", "distilled inductive", "distilled transductive")
+
+
+def publish(results: Sequence[Result], out: Path) -> list[Path]:
+    """Write paying.json, the tables of paying.md and the figure into `out`; what was written."""
+    earlier = read_rows(out / "paying.json") if (out / "paying.json").exists() else []
+    rows = rows_of(results, earlier)
+    if not rows:
+        raise InputError(
+            "There is no result to show yet: run the experiment first, floors included, for at least one split."
+        )
+    out.mkdir(parents=True, exist_ok=True)
+    rows = beside_earlier(out / "paying.json", rows, IDENTITY)
+    write_rows(out / "paying.json", rows)
+    return [out / "paying.json", fill(out / "paying.md", tables(rows)), *draw(rows, out / "paying")]
+
+
+def tables(rows: Sequence[Row]) -> dict[str, str]:
+    """Every table of the page by its name."""
+    nodes = [row for row in rows if row["dataset"] not in (*GRAPHS, *FLAGGED)]
+    main = [row for row in nodes if row["method"] in METHODS]
+    shares = {budget: table(grouped(main, budget), TOLD) for budget in BUDGETS}
+    kinds = {name: name for name in FAMILIES if name != "smoothed"}
+    noises = [row for row in nodes if row["method"] in kinds]
+    return {
+        "glance": glance(main),
+        "floors": floors(main),
+        **shares,
+        "noises": table(grouped(noises, "any"), kinds),
+        "graphs": graphs([row for row in rows if row["dataset"] in GRAPHS]),
+        "flags": flags([row for row in rows if row["dataset"] in FLAGGED]),
+        "sources": sources(rows),
+    }
+
+
+def glance(rows: Sequence[Row]) -> str:
+    """For each graph and protocol: nodes above the wall, the strongest floor, and the gain of each method with its standard error."""
+    lines = [_head("graph", "protocol", "method", "splits", "degree > 1", "> 5", "> 10", "floor", *(f"gain at {k}" for k in GAINS_AT))]  # fmt: skip
+    for (dataset, protocol, method, _), mine in grouped(rows, "any").items():
+        gain = gains(mine)
+        wall = [f"{np.mean([row['wall'][k] for row in mine]):.2f}" for k in ("1", "5", "10")]
+        floor = np.mean([row["certified_accuracy"]["5"] for row in mine]) - gain[:, AT.index(5)].mean()
+        cells = [with_error(gain[:, AT.index(k)]) for k in GAINS_AT]
+        lines.append(_line(dataset, protocol, TOLD[method], len(mine), *wall, f"{floor:.3f}", *cells))
+    return "".join(lines)
+
+
+def with_error(values: Any) -> str:
+    """The mean with its sign, and the standard error of the mean behind it where there are several values."""
+    mean = f"{np.mean(values):+.3f}"
+    return f"{mean} ({standard_error(values):.3f})" if len(values) > 1 else mean
+
+
+def floors(rows: Sequence[Row]) -> str:
+    """Every structure-free model of every graph; the splits of a graph are the same in both protocols."""
+    lines = [_head("graph", "splits", *FLOORS)]
+    seen: dict[str, dict[int, Row]] = {}
+    for row in rows:
+        if row["method"] != "smoothed":  # which asks fewer nodes
+            seen.setdefault(row["dataset"], {})[row["seed"]] = row["floors"]
+    for dataset, mine in seen.items():
+        found = [
+            plus_minus([one[name] for one in mine.values()]) if name in next(iter(mine.values())) else "–"
+            for name in FLOORS
+        ]
+        lines.append(_line(dataset, len(mine), *found))
+    return "".join(lines)
+
+
+def table(groups: dict[Group, list[Row]], told: dict[str, str]) -> str:
+    """Certified accuracy at every size, and base accuracy."""
+    lines = [_head("graph", "protocol", "method", "splits", "base", *(f"K = {k}" for k in AT))]
+    for (dataset, protocol, method, _), mine in groups.items():
+        base = np.mean([row["base_accuracy"] for row in mine])
+        shares = [f"{np.mean([row['certified_accuracy'][str(k)] for row in mine]):.3f}" for k in AT]
+        lines.append(_line(dataset, protocol, told[method], len(mine), f"{base:.3f}", *shares))
+    return "".join(lines)
+
+
+def graphs(rows: Sequence[Row]) -> str:
+    """Whole graphs whose pairs vote: certified accuracy beside what counts of nodes say, and the gain."""
+    lines = [_head("graphs", "splits", "floor", *(f"K = {k}" for k in GRAPHS_AT), "gain at 1", "at 5")]
+    for (dataset, *_), mine in grouped(rows, "any").items():
+        gain = gains(mine)
+        shares = [plus_minus([row["certified_accuracy"][str(k)] for row in mine]) for k in GRAPHS_AT]
+        cells = [with_error(gain[:, AT.index(k)]) for k in (1, 5)]
+        lines.append(_line(dataset, len(mine), plus_minus([row["floor"] for row in mine]), *shares, *cells))
+    return "".join(lines)
+
+
+def flags(rows: Sequence[Row]) -> str:
+    """Of rare nodes: which share stays flagged, at which precision, beside a model of features alone."""
+    recalled = [f"recall, K = {k}" for k in FLAGS_AT]
+    lines = [_head("graph", "protocol", "change", "splits", "features alone: precision", "recall", "ballots: precision", *recalled)]  # fmt: skip
+    for budget in BUDGETS:
+        for (dataset, protocol, *_), mine in grouped(rows, budget).items():
+            names = ("floor_precision", "floor_recall", "precision")
+            cells = [plus_minus([row[name] for row in mine]) for name in names]
+            shares = [plus_minus([row["certified_recall"][str(k)] for row in mine]) for k in FLAGS_AT]
+            lines.append(_line(dataset, protocol, budget, len(mine), *cells, *shares))
+    return "".join(lines)
+
+
+def sources(rows: Sequence[Row]) -> str:
+    """Which command, commit and machine made these rows, and how long each method took."""
+    told = sorted({(row["command"], row["commit"], row["device"]) for row in rows})
+    lines = [
+        f"- `{command}`, commit {commit}, {device}; rows in `docs/results/paying.json`\n"
+        for command, commit, device in told
+    ]
+    for method in (*METHODS, "pairs", "flags"):
+        spent = [row["seconds"] for row in rows if row["method"] == method and row["budget"] == "any"]
+        if spent:
+            lines.append(
+                f"- {TOLD.get(method, method)}: {np.median(spent):.1f} s a split (median over graphs)\n"
+            )
+    return "".join(lines)
+
+
+def _head(*names: str) -> str:
+    return _line(*names) + "|" + "---|" * len(names) + "\n"
+
+
+def _line(*cells: Any) -> str:
+    return f"| {' | '.join(str(cell) for cell in cells)} |\n"

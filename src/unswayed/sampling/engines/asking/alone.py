@@ -1,0 +1,146 @@
+"""The classifier itself, asked about one noisy graph (or row) at a time: what every faster way is held against."""
+
+import time
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unswayed.sampling.classifier import Classifier
+from unswayed.sampling.engines.asking.nearby import Nearby
+from unswayed.sampling.engines.engine import classifier_of
+from unswayed.sampling.engines.machine.cores import full_precision
+from unswayed.sampling.inputs import Graph
+from unswayed.sampling.question import Question
+from unswayed.sampling.sparse_graphs import SparseLayout, sample_numbers
+from unswayed.sampling.structures import Layout, layout_of, noisy
+from unswayed.theory.noise import Noise
+
+LATEST = 2  # draws that are kept: a probe asks about the same noise around several targets
+
+
+class Lent:
+    """Copies of features that several answers read, and whether any of them wrote to one."""
+
+    def __init__(self) -> None:
+        self._copies: list[tuple[Tensor, Tensor]] = []
+
+    def of(self, features: Tensor) -> Tensor:
+        """A copy, the same for the same features, as a tensor of its own each time."""
+        if not self._copies or self._copies[-1][0] is not features:
+            self._copies.append((features, features.clone()))
+        return self._copies[-1][1].detach()
+
+    @property
+    def spoilt(self) -> bool:
+        """Whether a copy was written to, by what torch counts or by what is in it."""
+        return any(copy._version or not _same(copy, features) for features, copy in self._copies)
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    return torch.equal(one, other) or bool(((one == other) | (one.isnan() & other.isnan())).all())
+
+
+class Alone:
+    """One answer at a time, from a batch of one: no answer is remembered, rewritten or shared.
+
+    Nothing is left out either, but of a large graph what a recognised module cannot hear (see `nearby`).
+    """
+
+    def __init__(self, question: Question, classifier: Classifier | None = None) -> None:
+        self.question, self.device = question, torch.device(question.device)
+        self.classifier = classifier or classifier_of(question)
+        self.nearby = Nearby.of(question)
+        self.seconds: float | None = None  # that one graph takes, the best so far
+        self._layout: tuple[int, Layout | SparseLayout] | None = None
+        self._features: tuple[Graph, Tensor] | None = None
+        self._lent: Lent | None = None
+        self._drawn: dict[Any, tuple[Tensor, Tensor]] = {}
+        if classifier is None and self.classifier.style == "dense":
+            self._find_form()
+
+    def answer(self, sample: int, target: int, noise: Noise | None = None) -> Tensor:
+        """The answer to one sample for the target at this position: logits [classes], or a label without dimensions."""
+        with self.classifier.evaluation(), full_precision():
+            if self.classifier.style == "bits":
+                return self.classifier.bits(self._row(sample, target, noise))[0]
+            layout = self.layout(target)
+            edges = layout.edges(self._flips(layout, sample, target, noise))
+            return self.about(self.classifier, layout.graph, edges, self.node(target))
+
+    def answers(self, samples: range, targets: tuple[int, ...], noise: Noise | None = None) -> Tensor:
+        """[samples, targets, classes], or labels without the last dimension.
+
+        One copy of the features does for all of them, unless an answer has written to it.
+        """
+
+        def ask() -> Tensor:
+            rows = [torch.stack([self.answer(s, t, noise) for s in samples]) for t in targets]
+            return torch.stack(rows, dim=1)
+
+        self._lent = Lent()
+        try:
+            said = ask()
+            spoilt = self._lent.spoilt
+        finally:
+            self._lent = None
+        return ask() if spoilt else said
+
+    def about(self, classifier: Classifier, graph: Graph, edges: Tensor, node: Tensor | None) -> Tensor:
+        """The answer to one graph with these edges; at these nodes of it, where nodes are classified."""
+        if self.nearby is not None and node is not None:
+            graph, edges, node = self.nearby.part(graph, edges, node)
+        begin = time.perf_counter()
+        out = classifier.logits(graph, self._constant(graph), edges, 1)
+        took = time.perf_counter() - begin
+        self.seconds = took if self.seconds is None else min(took, self.seconds)
+        return out[0] if node is None else out[node]
+
+    def node(self, target: int) -> Tensor | None:
+        """The node that is classified for the target at this position; None where it is the whole graph."""
+        nodes = self.question.threat.nodes
+        return None if nodes is None else nodes[target].to(self.device)
+
+    def layout(self, target: int) -> Layout | SparseLayout:
+        """The layout of the graph that votes for this target; the last one is kept."""
+        which = 0 if self.question.threat.together else target
+        if self._layout is None or self._layout[0] != which:
+            self._layout = (which, layout_of(self.question, which))
+        return self._layout[1]
+
+    def _flips(
+        self, layout: Layout | SparseLayout, sample: int, target: int, noise: Noise | None
+    ) -> tuple[Tensor, Tensor]:
+        if isinstance(layout, SparseLayout):
+            return sample_numbers(sample, sample + 1)
+        return self._draw(sample, layout.drawn, target, noise)
+
+    def _draw(
+        self, sample: int, entries: int, target: int, noise: Noise | None = None
+    ) -> tuple[Tensor, Tensor]:
+        wanted = (sample, entries, self.question.key_of(target), noise or self.question.noise)
+        if wanted not in self._drawn:
+            if len(self._drawn) == LATEST:
+                self._drawn.clear()
+            self._drawn[wanted] = self.question.flips(sample, sample + 1, *wanted[1:])
+        return self._drawn[wanted]
+
+    def _row(self, sample: int, target: int, noise: Noise | None) -> Tensor:
+        clean = self.question.threat.clean(target).to(self.device)
+        return noisy(clean, self._draw(sample, clean.numel(), target, noise))
+
+    def _constant(self, graph: Graph) -> Tensor | None:
+        """A copy of the graph's features on the device: whatever the classifier does to it, the next answer has another, or asks again."""
+        if graph.x is None:
+            return None
+        if self._features is None or self._features[0] is not graph:
+            kind = self.question.dtype if graph.x.is_floating_point() else None
+            self._features = (graph, graph.x.to(device=self.device, dtype=kind))
+        return self._features[1].clone() if self._lent is None else self._lent.of(self._features[1])
+
+    def _find_form(self) -> None:
+        """A dense module is asked about one graph as [n, F], [n, n] where it takes that, else as a batch of one."""
+        try:
+            self.answer(0, 0)
+        except Exception:  # whatever a module raises on a shape it does not take
+            self.classifier.one_by_one_form = "stacked"

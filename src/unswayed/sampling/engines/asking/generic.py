@@ -1,0 +1,249 @@
+"""The generic engine: any classifier, asked about block-diagonal batches of noisy graphs exactly as it is."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from unswayed.sampling.classifier import Classifier
+from unswayed.sampling.drawing import distinct
+from unswayed.sampling.engines.asking.alone import Alone
+from unswayed.sampling.engines.asking.checked import Checked
+from unswayed.sampling.engines.asking.firstlayer import FirstLayer
+from unswayed.sampling.engines.asking.gathering import indexing
+from unswayed.sampling.engines.engine import spans
+from unswayed.sampling.engines.machine.batching import fastest, give_up, is_out_of_memory
+from unswayed.sampling.engines.machine.room import Share
+from unswayed.sampling.inputs import Graph
+from unswayed.sampling.question import Question
+from unswayed.sampling.sparse_graphs import SparseLayout, sample_numbers
+from unswayed.sampling.structures import Layout, groups_of, layout_of, noisy
+from unswayed.sampling.threads import threads
+from unswayed.theory.noise import Noise
+
+Flips = tuple[Tensor, Tensor]
+
+SPAN = 2**26  # bits of noise held at a time
+SPARSE_SPAN = 2**12  # samples whose numbers stand for noise that is drawn batch by batch
+UNTIMED = 32  # samples up to which finding a batch size costs more than it saves
+
+
+class GenericEngine(Checked):
+    """Asks the classifier itself about every noisy structure; whatever it answers is what gets counted."""
+
+    name = "generic"
+
+    def __init__(self, question: Question) -> None:
+        super().__init__(question)
+        self.alone = Alone(question, self.classifier)
+        self.first_layer = FirstLayer(self.classifier.model)
+        self.budget: float | None = None  # nodes plus edges of a batch, once timed
+        self.share = Share()  # of a batch that fits into memory
+        self.tried = 0  # samples there were when it was timed: with many more, larger batches may be faster
+        self.trusted: float = (
+            0  # nodes plus edges of the largest batch whose answers were those of single graphs
+        )
+        self._features: tuple[Graph, Tensor] | None = None
+        self._repeated: tuple[Graph, int, Tensor] | None = None
+        self._near: dict[tuple[int, ...], tuple[Layout, Tensor]] = {}
+        self._check()
+        assert self.classifier.classes is not None
+        self.classes: int = self.classifier.classes
+
+    @property
+    def threads(self) -> str:
+        """What the classifier's threads were timed to."""
+        return self.classifier.threads.words
+
+    def ask(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> Tensor:
+        """The labels; the classifier times its threads batch by batch, and everything around it is small work for one."""
+        with threads(1):
+            return self.labels(start, stop, targets)
+
+    @property
+    def rate(self) -> float | None:
+        """By the time that one graph took alone, while the classifier was checked."""
+        if self.device.type != "cpu" or not self.alone.seconds:
+            return None
+        asked = tuple(range(len(self.question.threat)))
+        return 1 / (self.alone.seconds * len(groups_of(self.question, asked)))
+
+    def _settle(self) -> None:
+        self.alone, self._near = Alone(self.question, self.classifier), {}
+
+    def labels(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> Tensor:
+        """int64[samples, targets]: the votes themselves; -1 is no answer."""
+        asked = self._asked(targets)
+        said = torch.empty((stop - start, len(asked)), dtype=torch.int64, device=self.device)
+        place = {target: i for i, target in enumerate(asked)}
+        with self.classifier.evaluation():
+            for span in self._spans(start, stop):
+                low, high = span.start, span.stop
+                shared: Flips | None = None
+                for group in groups_of(self.question, asked):
+                    if self.question.shared and shared is None:
+                        widest = max(self._drawn(target) for target in asked)
+                        shared = self._draw(low, high, widest, None)
+                    columns = [place[target] for target in group]
+                    said[low - start : high - start, columns] = self._label_group(low, high, group, shared)
+        return said
+
+    def answers(self, start: int, stop: int, targets: tuple[int, ...], noise: Noise | None = None) -> Tensor:
+        """[samples, targets, classes]: the logits that votes are read from (labels: without the last dimension)."""
+        with self.classifier.evaluation():
+            groups = groups_of(self.question, targets)
+            return torch.cat([self._answer_group(start, stop, group, noise) for group in groups], dim=1)
+
+    def _answer_group(self, start: int, stop: int, group: tuple[int, ...], noise: Noise | None) -> Tensor:
+        flips = self._draw(start, stop, self._drawn(group[0]), self.question.key_of(group[0]), noise)
+        return self._in_batches(*self._place(group), flips, partial(self._answers, self.classifier))
+
+    def _spans(self, start: int, stop: int) -> Iterator[range]:
+        everyone = range(len(self.question.threat))
+        widest = SPAN // SPARSE_SPAN if self.question.sparse else max(map(self._drawn, everyone))
+        return spans(start, stop, SPAN / max(widest, 1))
+
+    def _drawn(self, target: int) -> int:
+        """Words a sample takes; a sparse sample is drawn later."""
+        return 1 if self.question.sparse else self.question.threat.drawn(target)
+
+    def _draw(self, low: int, high: int, entries: int, key: int | None, noise: Noise | None = None) -> Flips:
+        if self.question.sparse:
+            return sample_numbers(low, high)
+        return self.question.flips(low, high, entries, key, noise)
+
+    def _label_group(self, low: int, high: int, group: tuple[int, ...], shared: Flips | None) -> Tensor:
+        width = self._drawn(group[0])
+        if shared is None:
+            flips = self._draw(low, high, width, self.question.key_of(group[0]))
+        else:
+            flips = (shared[0][:, :width], shared[1][:, :width])
+            flips = (flips[0], flips[0]) if shared[0] is shared[1] else flips
+        if self.classifier.style == "bits":
+            return self._ask_bits(group[0], flips)
+        back: Tensor | None = None
+        if self.question.apart:
+            flips, back = distinct(
+                flips, self.question.threat.clean(group[0]).nonzero()[:, 0].to(self.device)
+            )
+        said = self._in_batches(*self._place(group), flips, self._ask)
+        return said if back is None else said[back]
+
+    def _place(self, group: tuple[int, ...]) -> tuple[Layout | SparseLayout, Tensor | None]:
+        """The graph that votes for these targets, cut down to what can matter to them, and where they are in it."""
+        nodes = self._nodes(group)
+        if nodes is None or not self.restricts:
+            return layout_of(self.question, group[0]), nodes
+        if group not in self._near:
+            layout = layout_of(self.question, group[0])
+            assert isinstance(layout, Layout)
+            self._near[group] = layout.around(nodes)
+        return self._near[group]
+
+    def _in_batches(
+        self,
+        layout: Layout | SparseLayout,
+        nodes: Tensor | None,
+        flips: Flips,
+        ask: Callable[[Layout | SparseLayout, Flips, Tensor | None], Tensor],
+    ) -> Tensor:
+        """What `ask` says of all these samples, as many at a time as is fastest, fewer where memory runs out."""
+        size = self._batch_size(layout, flips, nodes)
+        said, begin = [], 0
+        while begin < len(flips[0]):
+            some = max(1, int(size * self.share.part))
+            try:
+                some = self._trust(some, len(flips[0]), layout)
+                said.append(ask(layout, part(flips, begin, begin + some), nodes))
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error):
+                    raise
+                if some == 1:
+                    raise give_up() from error
+                self.share.fell_short()
+            else:
+                begin += some
+                self.share.went_well()
+        return torch.cat(said)
+
+    def _ask(self, layout: Layout | SparseLayout, flips: Flips, nodes: Tensor | None) -> Tensor:
+        """int64[samples, targets]: the labels of these noisy graphs."""
+        said = self.classifier.votes(self._answers(self.classifier, layout, flips, nodes))
+        self.tick(said.numel())
+        return said
+
+    def _answers(
+        self, classifier: Classifier, layout: Layout | SparseLayout, flips: Flips, nodes: Tensor | None
+    ) -> Tensor:
+        """Checked answers [samples, targets, classes] (labels: without the last dimension)."""
+        return self._about(classifier, layout.graph, layout.edges(flips), len(flips[0]), nodes)
+
+    def _about(
+        self, classifier: Classifier, graph: Graph, edges: Tensor, count: int, nodes: Tensor | None
+    ) -> Tensor:
+        """The answers to `count` graphs with these edges, block-diagonal."""
+        features, repeated = self._constant(graph), self._repeat(graph, count)
+        with self.first_layer.known(features, repeated, count), indexing(classifier.model, self.device):
+            out = classifier.logits(graph, repeated, edges, count)
+        if nodes is None:
+            return out[:, None]
+        return out.view(count, graph.num_nodes, *out.shape[1:])[:, nodes]
+
+    def _constant(self, graph: Graph) -> Tensor | None:
+        """The graph's features on the device, moved there once."""
+        if graph.x is None:
+            return None
+        if self._features is None or self._features[0] is not graph:
+            kind = self.question.dtype if graph.x.is_floating_point() else None
+            self._features = (graph, graph.x.to(device=self.device, dtype=kind))
+        return self._features[1]
+
+    def _repeat(self, graph: Graph, count: int) -> Tensor | None:
+        """The features of `count` copies of the graph; kept while the size stays, since the first layer seldom reads it."""
+        if (x := self._constant(graph)) is None:
+            return None
+        kept = self._repeated
+        if kept is None or kept[0] is not graph or kept[1] < count or kept[2]._version != 0:
+            self._repeated = kept = (graph, count, x.repeat(count, *[1] * (x.ndim - 1)))
+        return kept[2][: count * graph.num_nodes]  # a smaller last batch needs no copy of its own
+
+    def _ask_bits(self, target: int, flips: Flips) -> Tensor:
+        rows = noisy(self.question.threat.clean(target).to(self.device), flips)
+        size = self.question.batch_size or max(1, 2**22 // max(1, rows.shape[1]))
+        size = self._trust_rows(min(size, len(rows)))
+        parts = [self.classifier.votes(self.classifier.bits(chunk)) for chunk in torch.split(rows, size)]
+        return torch.cat(parts)[:, None]
+
+    def _batch_size(self, layout: Layout | SparseLayout, flips: Flips, nodes: Tensor | None) -> int:
+        """How many noisy graphs go into one call."""
+        if not self.classifier.batched:
+            return 1
+        if self.question.batch_size is not None:
+            return self.question.batch_size
+        drawn, cost = len(flips[0]), layout.size(self.question)
+        if self.budget is None or self._too_few_were_tried(drawn, cost):
+            if drawn <= UNTIMED:
+                width = 1 if layout.graph.x is None else layout.graph.x[0].numel()
+                few, room = (8, 2**27) if self.device.type == "cpu" else (64, 2**31)
+                return max(
+                    1, min(few, int(room / (cost * width)))
+                )  # messages as wide as the features must fit
+            best = fastest(lambda size: self._time(layout, part(flips, 0, size), nodes), self.device, drawn)
+            self.budget, self.tried = best * cost, drawn
+        return max(1, min(drawn, int(self.budget / cost)))
+
+    def _too_few_were_tried(self, drawn: int, cost: float) -> bool:
+        """Whether the batch size was found among few samples, took most of them, and could now be larger."""
+        assert self.budget is not None
+        return drawn > 2 * self.tried and 2 * round(self.budget / cost) >= self.tried
+
+    def _time(self, layout: Layout | SparseLayout, flips: Flips, nodes: Tensor | None) -> None:
+        self.classifier.votes(self._answers(self.classifier, layout, flips, nodes))
+
+
+def part(flips: Flips, begin: int, end: int) -> Flips:
+    """The rows begin .. end - 1 of both; still one tensor where they were one."""
+    from_zero, from_one = flips
+    first = from_zero[begin:end]
+    return first, (first if from_one is from_zero else from_one[begin:end])

@@ -1,0 +1,1 @@
+"""Kernels for a CUDA card, each beside the plain operations that it replaces."""

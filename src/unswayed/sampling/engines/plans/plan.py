@@ -1,0 +1,152 @@
+"""A plan: what a module computes, as a list of steps whose meaning is known exactly.
+
+Every step is one of five kinds. `input` is the nodes' features. `rowwise` acts on each node alone. `conv` sums, averages or
+attends over neighbours and does nothing else: the linear maps, biases and networks of a layer are steps of their own, so
+that rewriting is done once for all layers. `whole` reads all nodes of a graph and answers every node (a norm over the
+graph). `pool` reads them and answers the graph. A step of depth k sees k hops of structure.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from unswayed.sampling.engines.plans.layers import Layer
+
+
+@dataclass(frozen=True)
+class Step:
+    """One operation on node states, and the steps whose results it takes."""
+
+    name: str
+    kind: str
+    inputs: tuple[int, ...] = ()
+    run: Callable[..., Tensor] | None = None
+    layer: "Layer | None" = None
+    pool: str = ""
+    depth: int = 0
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What a module computes, step by step; `steps[-1]` is its output."""
+
+    steps: tuple[Step, ...]
+    last_use: tuple[int, ...] = field(default=())
+
+    @property
+    def depth(self) -> int:
+        """How many hops of structure the output sees."""
+        return self.steps[-1].depth
+
+    @property
+    def convs(self) -> list[int]:
+        """The positions of the message-passing steps."""
+        return [i for i, step in enumerate(self.steps) if step.kind == "conv"]
+
+    @property
+    def local(self) -> bool:
+        """Whether no step reads all nodes of a graph."""
+        return all(step.kind not in ("whole", "pool") for step in self.steps)
+
+    @cached_property
+    def everywhere(self) -> frozenset[int]:
+        """The steps whose results are needed at other nodes than those that are classified."""
+        wanted: set[int] = set()
+        for i in reversed(range(len(self.steps))):
+            if self.steps[i].kind in ("conv", "whole", "pool") or i in wanted:
+                wanted.update(self.steps[i].inputs)
+        return frozenset(wanted)
+
+    @cached_property
+    def used(self) -> frozenset[int]:
+        """The steps that the output depends on."""
+        used = {len(self.steps) - 1}
+        for i in reversed(range(len(self.steps))):
+            if i in used:
+                used.update(self.steps[i].inputs)
+        return frozenset(used)
+
+    def evaluate(
+        self,
+        x: Tensor,
+        conv: Callable[["Layer", Tensor], Tensor],
+        pool: Callable[..., Tensor],
+        average: Callable[[Tensor], Tensor] | None = None,
+    ) -> Tensor:
+        """The output where `conv`, `pool` and the `average` over nodes say what structure means in this arrangement."""
+        values: dict[int, Tensor] = {}
+        for i, step in enumerate(self.steps):
+            inputs = [values[j] for j in step.inputs]
+            if step.layer is not None:
+                values[i] = conv(step.layer, inputs[0])
+            elif step.kind == "pool":
+                values[i] = pool(step.pool, *inputs)
+            elif step.kind == "whole":
+                assert step.run is not None
+                values[i] = step.run(*inputs, average)
+            else:
+                values[i] = step.run(*inputs) if step.run else x
+            for j in step.inputs:
+                if self.last_use[j] == i:
+                    values.pop(j, None)
+        return values[len(self.steps) - 1]
+
+
+def plan_of(steps: Sequence[Step]) -> Steps:
+    """The plan of these steps as they are."""
+    last_use = [0] * len(steps)
+    for i, step in enumerate(steps):
+        for j in step.inputs:
+            last_use[j] = i
+    return Steps(tuple(steps), tuple(last_use))
+
+
+class Builder:
+    """Writes steps one after the other; a state is named by its position."""
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+        self.name = ""  # of the operation that is being written down
+
+    def add(self, kind: str, *inputs: int, **more: object) -> int:
+        """One more step; message passing sees one hop further than what it reads."""
+        depth = max((self.steps[i].depth for i in inputs), default=0) + (kind == "conv")
+        self.steps.append(Step(self.name, kind, inputs, depth=depth, **more))  # type: ignore[arg-type]
+        return len(self.steps) - 1
+
+    def rowwise(self, run: Callable[..., Tensor], *inputs: int) -> int:
+        """A step on each node alone."""
+        return self.add("rowwise", *inputs, run=run)
+
+    def conv(self, layer: "Layer", h: int) -> int:
+        """One round of message passing."""
+        return self.add("conv", h, layer=layer)
+
+    def inline(self, plan: Steps, h: int) -> int:
+        """The steps of a row-wise plan, which take the state h as their input."""
+        place = [h]
+        for step in plan.steps[1:]:
+            assert step.run is not None
+            place.append(self.rowwise(step.run, *(place[i] for i in step.inputs)))
+        return place[-1]
+
+
+def bypassed(steps: Sequence[Step], idle: Callable[[Step], bool]) -> tuple[list[Step], list[int]]:
+    """The steps without the idle ones (but the last), and how many inputs take each one's result."""
+    out: list[Step] = []
+    place: list[int] = []
+    for i, step in enumerate(steps):
+        if idle(step) and i < len(steps) - 1:
+            place.append(place[step.inputs[0]])
+        else:
+            out.append(replace(step, inputs=tuple(place[j] for j in step.inputs)))
+            place.append(len(out) - 1)
+    users = [0] * len(out)
+    for step in out:
+        for j in step.inputs:
+            users[j] += 1
+    return out, users

@@ -1,0 +1,1 @@
+"""Plans of two layers under noise on one row: sums over the row for all targets and samples at once."""

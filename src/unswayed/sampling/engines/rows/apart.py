@@ -1,0 +1,65 @@
+"""Rows of graphs that differ: each target has a row engine of its own."""
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from unswayed.sampling.engines.engine import Elsewhere, Engine, FastEngine
+from unswayed.sampling.engines.graphs.plan_engine import PlanEngine
+from unswayed.sampling.engines.rows.engine import RowEngine
+from unswayed.sampling.engines.rows.few import FewEngine
+from unswayed.sampling.engines.rows.kept import KeptEngine
+from unswayed.sampling.question import Question
+from unswayed.theory.noise import Noise
+
+KINDS: tuple[type[FastEngine], ...] = (
+    FewEngine,
+    KeptEngine,
+    RowEngine,
+    PlanEngine,
+)  # the fastest that knows a row
+
+
+class RowsApartEngine(Engine):
+    """For nodes that each arrive alone."""
+
+    name = "row"
+
+    @classmethod
+    def supports(cls, question: Question) -> str | None:
+        """None if the row engine is exact for each target, otherwise the obstacle in words."""
+        if question.threat.rows_apart() is None:
+            return Elsewhere("no target arrives alone")
+        obstacles = [kind.supports(_alone(question, 0)) for kind in KINDS]
+        return None if None in obstacles else obstacles[-1]
+
+    def __init__(self, question: Question) -> None:
+        self.question, first = question, _alone(question, 0)
+        self.engine = next(kind(first) for kind in KINDS if kind.supports(first) is None)
+        self.classes, self.name = self.engine.classes, self.engine.name
+        self._settle()
+
+    def _settle(self) -> None:
+        self.last: int | None = None  # the target whose graph the engine holds
+
+    def labels(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> Tensor:
+        """int64[samples, targets]: the votes themselves; -1 is no answer."""
+        said = [self._of(target).labels(start, stop) for target in self._asked(targets)]
+        return torch.cat(said, dim=1)
+
+    def answers(self, start: int, stop: int, targets: tuple[int, ...], noise: Noise | None = None) -> Tensor:
+        """[samples, targets, classes]: the logits that votes are read from."""
+        parts = [self._of(target).answers(start, stop, (0,), noise) for target in targets]
+        return torch.cat(parts, dim=1)
+
+    def _of(self, target: int) -> FastEngine:
+        if self.last != target:
+            self.engine, self.last = self.engine.moved(_alone(self.question, target)), target
+        return self.engine
+
+
+def _alone(question: Question, target: int) -> Question:
+    alone = question.threat.rows_apart()
+    assert alone is not None
+    return replace(question, threat=alone[target])

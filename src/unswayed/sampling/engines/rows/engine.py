@@ -1,0 +1,274 @@
+"""The row engine: exact votes for two-layer models under row noise, by a few matrix products for all samples."""
+
+from collections.abc import Callable, Iterator
+from functools import cached_property, partial
+
+import torch
+from torch import Tensor, nn
+
+from unswayed.errors import Unsupported
+from unswayed.sampling.drawing import distinct
+from unswayed.sampling.engines.engine import Elsewhere, FastEngine, precision, spans
+from unswayed.sampling.engines.graphs.plan_engine import PlanEngine
+from unswayed.sampling.engines.machine.cores import Cores, cores
+from unswayed.sampling.engines.machine.room import room, within_memory
+from unswayed.sampling.engines.plans.attention import Attention
+from unswayed.sampling.engines.plans.layers import Layer, Sent
+from unswayed.sampling.engines.plans.plan import Steps
+from unswayed.sampling.engines.plans.surroundings import Surroundings
+from unswayed.sampling.engines.rows.attended import Attended
+from unswayed.sampling.engines.rows.coupled import Coupled, coupling
+from unswayed.sampling.engines.rows.row import Prepared, own_states, row_plan
+from unswayed.sampling.engines.rows.sorting import SortedSum
+from unswayed.sampling.engines.rows.sums import CommonSum, Degrees, Drawn, Flips, Near, TargetSum, ordinary
+from unswayed.sampling.inputs import Graph
+from unswayed.sampling.question import Question
+from unswayed.theory.noise import Noise
+
+FirstSum = CommonSum | SortedSum | TargetSum
+
+# Numbers held at a time: noise of a span of samples (bits), payloads of a chunk of targets, the states of attached nodes
+# from which they are made, and the noise of a chunk of samples as floats. KEPT: payloads that stay for the next block.
+SPAN = {"cpu": 2**26, "cuda": 2**33}
+PAYLOAD = {"cpu": 2**24, "cuda": 2**31}
+NEAR = {"cpu": 2**20, "cuda": 2**29}
+FLOATS = {"cpu": 2**21, "cuda": 2**30}
+OWN = {"cpu": 2**20, "cuda": 2**30}
+KEPT = {"cpu": 2**26, "cuda": 2**32}
+HUGE = 2.0**13  # times the usual features: where two such cancel, rounding leaves a thousandth of a usual one
+WILD = 8.0  # a clean neighbour that flips is subtracted again: what is left may be e^WILD times smaller
+
+
+def uncoupled_plan(model: nn.Module) -> Steps:
+    """The plan of a model of two layers whose sums over a row are known for all samples at once; otherwise Unsupported."""
+    plan = row_plan(model)
+    if coupling(plan) == "coupled":
+        raise Unsupported(
+            "Its first layer's states depend on the whole row, and no sum over a row knows them."
+        )
+    return plan
+
+
+class RowEngine(FastEngine):
+    """For `Row` and two known layers."""
+
+    name = "row"
+    graph: Graph | None = None
+    plan_of = staticmethod(uncoupled_plan)
+
+    @classmethod
+    def unsuited(cls, question: Question) -> str | None:
+        """Only rows of a graph may be noisy, and no feature may drown the others."""
+        if (view := question.threat.row_view()) is None:
+            return Elsewhere("the threat is not Row")
+        if view.graph.x is None:
+            return "the graph has no features"
+        if precision(question) is not torch.float64 and not ordinary(view.graph.x, HUGE):
+            return "some features are so large beside the others that the order of sums decides, which depends on the clean row here"
+        return None
+
+    def _settle(self) -> None:
+        view = self.question.threat.row_view()
+        assert view is not None
+        assert view.graph.x is not None
+        self.nodes = view.nodes.to(self.device)
+        self.kept: dict[tuple[tuple[int, ...], bool], RowLogits] = {}
+        if view.graph is not self.graph:
+            self.graph, around = view.graph, (view.graph.edge_index, view.graph.num_nodes)
+            with self.asking():
+                self.known = Prepared(
+                    row_plan(self.classifier.model),
+                    Surroundings.of(*around, self.kind, self.device),
+                    view.graph.x.to(device=self.device, dtype=self.kind),
+                )
+        self.safe = PlanEngine(self.question) if self._wild() else None
+
+    def _wild(self) -> bool:
+        """Whether what is counted and taken away again, or weighed on one scale for all rows, could drown the rest."""
+        layers = [(self.known.plan.steps[i].layer, sent) for i, sent in self.known.sent.items()]
+        if coupling(self.known.plan) == "relu" and not all(ordinary(sent[0]) for _, sent in layers):
+            return True
+        return any(isinstance(layer, Attention) and layer.spread(sent) > WILD for layer, sent in layers)
+
+    @cached_property
+    def width(self) -> int:
+        """The number of columns that one target takes in the widest matrix product."""
+        known, steps = self.known, self.known.plan.steps
+        none = torch.zeros((1, known.around.n), dtype=torch.bool, device=self.device)
+        near = known.near(self.nodes[:1], none)
+        widths = [1]
+        for i in known.plan.convs:
+            layer = steps[i].layer
+            assert layer is not None
+            if steps[i].depth == 2:  # attention holds values, and those times two kinds of weights
+                width = layer.send(near[steps[i].inputs[0]])[0].numel() // known.around.n
+                widths.append(4 * width if isinstance(layer, Attention) else width)
+            elif isinstance(layer, Attention) and not SortedSum.suits(layer, known.sent[i]):
+                widths.append(2 * known.sent[i][0][0].numel())
+        return max(widths)
+
+    def labels(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> Tensor:
+        """int64[samples, targets]: the votes themselves; -1 is no answer."""
+        if self.safe is not None:
+            return self.safe.labels(start, stop, targets)
+        asked = self._asked(targets)
+
+        def ask() -> Tensor:
+            said = torch.empty((stop - start, len(asked)), dtype=torch.int64, device=self.device)
+            for low, begin, labels in self._labels(start, stop, asked):
+                said[low - start : low - start + len(labels), begin : begin + labels.shape[1]] = labels
+                self.tick(labels.numel())
+            return said
+
+        return within_memory(self.device, ask, self.kept.clear)
+
+    def _labels(self, start: int, stop: int, asked: tuple[int, ...]) -> Iterator[tuple[int, int, Tensor]]:
+        """(first sample, first target, labels [samples, targets]) of one chunk after another."""
+        with self.asking(), cores(self.device) as on:
+            for span in spans(start, stop, room(SPAN, self.device) / self.known.around.n):
+                low, high = span.start, span.stop
+                if self.question.shared:
+                    drawn = self._draw(low, high, None, on)
+                    yield from ((low, *chunk) for chunk in self._chunks(drawn, asked, on))
+                else:
+                    for i, target in enumerate(asked):
+                        drawn, back = self._draw(low, high, self.question.key_of(target), on), None
+                        if self.question.apart:
+                            ones = self.known.around.edges_of(self.nodes[[target]])[1]
+                            few, back = distinct((drawn.from_zero, drawn.from_one), ones)
+                            drawn = Drawn(*few)
+                        for _, labels in self._chunks(drawn, (target,), on):
+                            yield low, i, labels if back is None else labels[back]
+
+    def answers(self, start: int, stop: int, targets: tuple[int, ...], noise: Noise | None = None) -> Tensor:
+        """[samples, targets, classes]: the logits that votes are read from."""
+        if self.safe is not None:
+            return self.safe.answers(start, stop, targets, noise)
+        groups = [targets] if self.question.shared else [(target,) for target in targets]
+        said = []
+        with self.asking(), cores(self.device) as on:
+            for group in groups:
+                drawn = self._draw(start, stop, self.question.key_of(group[0]), on, noise)
+                said.append(self._asker(group, drawn.alike)(drawn))
+        return torch.cat(said, dim=1)
+
+    def _draw(self, low: int, high: int, key: int | None, on: Cores, noise: Noise | None = None) -> Drawn:
+        """On a CPU by as many threads as there are."""
+        n, most = self.known.around.n, high - low + 4
+        parts = on.map(
+            lambda span: self.question.flips(span.start, span.stop, n, key, noise),
+            spans(low, high, most if on.pool is None else FLOATS["cpu"] / n),
+        )
+        zero = torch.cat([part[0] for part in parts]) if len(parts) > 1 else parts[0][0]
+        return Drawn(zero, zero if parts[0][0] is parts[0][1] else torch.cat([part[1] for part in parts]))
+
+    def _chunks(self, drawn: Drawn, asked: tuple[int, ...], on: Cores) -> Iterator[tuple[int, Tensor]]:
+        """(first target, labels [samples, targets]) of all that was drawn, a chunk of targets at a time."""
+        size = self._targets_at_once()
+        for begin in range(0, len(asked), size):
+            group = asked[begin : begin + size]
+            ask = self._asker(group, drawn.alike)
+            parts = on.map(partial(self._votes, ask), self._parts(drawn, len(group)))
+            yield begin, torch.cat(parts)
+
+    def _votes(self, ask: Callable[[Drawn], Tensor], drawn: Drawn) -> Tensor:
+        return self.classifier.votes(ask(drawn))
+
+    def _targets_at_once(self) -> int:
+        return max(1, min(128, room(PAYLOAD, self.device) // (self.known.around.n * self.width)))
+
+    def _parts(self, drawn: Drawn, targets: int) -> Iterator[Drawn]:
+        """Chunks of samples whose floats, and whose states of the targets, fit the cache or the card."""
+        floats, own = room(FLOATS, self.device), room(OWN, self.device)
+        size = max(16, min(floats // self.known.around.n, own // (targets * self.known.width)))
+        for begin in range(0, len(drawn.from_zero), size):
+            yield drawn.part(begin, begin + size)
+
+    def _asker(self, group: tuple[int, ...], alike: bool) -> Callable[[Drawn], Tensor]:
+        """A function from noise to the logits [S, T, C] of these targets; kept for the next block where there is room."""
+        if (group, alike) in self.kept:
+            return self.kept[group, alike]
+        ask = RowLogits(self.known, self.nodes[list(group)], alike)
+        held = sum(len(others) for others, _ in self.kept) + len(group)
+        if held * self.known.around.n * self.width <= room(KEPT, self.device):
+            self.kept[group, alike] = ask
+        return ask
+
+
+class RowLogits:
+    """The logits of a chunk of targets for any noise; everything that is the same for all samples is computed here."""
+
+    def __init__(self, known: Prepared, nodes: Tensor, alike: bool) -> None:
+        self.known, self.nodes, self.loops = known, nodes, known.around.loops[nodes]
+        around, near = known.around, room(NEAR, nodes.device)
+        self.near = Near(around, nodes)
+        self.degree = Degrees(self.near, around.degree.dtype, alike)
+        self.first: dict[int, tuple[FirstSum, Tensor | None]] = {}
+        self.second: dict[int, TargetSum | Attended | Coupled] = {}
+        for i, sent in known.sent.items():
+            layer = known.plan.steps[i].layer
+            assert layer is not None
+            self.first[i] = _first_sum(layer, around, sent, self.near, near)
+        seconds = [i for i in known.plan.convs if known.plan.steps[i].depth == 2]
+        if coupling(known.plan) == "relu":
+            self.second = {i: Coupled(known, i, nodes) for i in seconds}
+        else:
+            self._fill(seconds, alike, max(1, near // (around.n * known.width)))
+
+    def _fill(self, seconds: list[int], alike: bool, size: int) -> None:
+        """The payloads of the second layers, from the states of attached nodes, a few targets at a time."""
+        around = self.known.around
+        for begin in range(0, self.nodes.numel() if seconds else 0, size):
+            nodes = self.nodes[begin : begin + size]
+            near = self.known.near(nodes, None)
+            for i in seconds:
+                layer, j = self.known.plan.steps[i].layer, self.known.plan.steps[i].inputs[0]
+                assert layer is not None
+                sent = layer.send(near[j])
+                if isinstance(layer, Attention):
+                    attended = self.second.setdefault(i, Attended(layer, around, self.nodes))
+                    assert isinstance(attended, Attended)
+                    attended.fill(sent)
+                else:
+                    total = self.second.setdefault(i, TargetSum(around, self.near))
+                    assert isinstance(total, TargetSum)
+                    total.fill(layer.payload(around, sent, nodes).far)
+
+    def __call__(self, drawn: Drawn) -> Tensor:
+        """[S, T, C]."""
+        flips = Flips.of(drawn, self.near, self.loops.dtype)
+        count = self.degree(flips)
+
+        def first(i: int, layer: Layer, targets: Sent) -> Tensor:
+            total, shift = self.first[i]
+            return layer.own(total(flips), count, targets, self.loops, shift)
+
+        def second(i: int, layer: Layer, targets: Sent) -> Tensor:
+            total = self.second[i]
+            if isinstance(total, Attended):
+                return total(drawn, flips, targets)
+            sums = total(flips) if isinstance(total, TargetSum) else total(flips, count)
+            return layer.own(sums, count, targets, self.loops, None)
+
+        logits = own_states(self.known, self.nodes, first, second)
+        return logits.expand(len(drawn.from_zero), *logits.shape[-2:])
+
+
+def _first_sum(
+    layer: Layer, around: Surroundings, sent: Sent, near: Near, size: int
+) -> tuple[FirstSum, Tensor | None]:
+    """The sum of a first layer's payload, and the scale of its attention weights."""
+    nodes = near.nodes
+    if not isinstance(layer, Attention):
+        return CommonSum(near, layer.payload(around, sent, nodes)), None
+    if SortedSum.suits(layer, sent):
+        sums = SortedSum(layer, sent, near)
+        return sums, sums.shift
+    total, shifts = TargetSum(around, near), []
+    step = max(1, size // (around.n * sent[0][0].numel()))
+    for begin in range(0, nodes.numel(), step):
+        payload = layer.payload(around, sent, nodes[begin : begin + step])
+        total.fill(payload.far)
+        assert payload.shift is not None
+        shifts.append(payload.shift)
+    return total, torch.cat(shifts)

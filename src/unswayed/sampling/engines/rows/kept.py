@@ -1,0 +1,220 @@
+"""Rows of which a few links are kept: what a sample costs follows what it keeps, not the size of the graph.
+
+Noise that keeps a few seats never attaches anybody new. So a target is looked at with its own neighbours alone, each with the state
+that it has while attached; a sample gathers the few that are kept, and adds them up.
+"""
+
+import copy
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import embedding_bag, pad
+
+from unswayed.errors import Unsupported
+from unswayed.sampling.engines.engine import Elsewhere, spans
+from unswayed.sampling.engines.machine.room import room, within_memory
+from unswayed.sampling.engines.plans.attention import Attention
+from unswayed.sampling.engines.plans.layers import Layer, Sent
+from unswayed.sampling.engines.plans.plan import Steps
+from unswayed.sampling.engines.plans.surroundings import Surroundings
+from unswayed.sampling.engines.rows.coupled import coupling
+from unswayed.sampling.engines.rows.engine import OWN, RowEngine
+from unswayed.sampling.engines.rows.row import Prepared, own_states, row_plan
+from unswayed.sampling.question import Question
+from unswayed.sampling.seats import kept_by_each
+from unswayed.theory.noise import Noise
+
+NEIGHBOURS = 2**14  # of all targets that are looked at together
+REMEMBERED = 8  # lists of targets whose surroundings stay for the next block
+
+
+def free_plan(model: nn.Module) -> Steps:
+    """The plan of a model of two layers in which a node's state depends on nobody else who is attached; otherwise Unsupported."""
+    plan = row_plan(model)
+    if coupling(plan) != "free":
+        raise Unsupported("its first layer divides by the degrees of both ends of an edge")
+    return plan
+
+
+class KeptEngine(RowEngine):
+    """For `Row` under `Keep` and two known layers."""
+
+    name = "kept"
+    plan_of = staticmethod(free_plan)
+
+    @classmethod
+    def unsuited(cls, question: Question) -> str | None:
+        """The noise must keep a few links of each row."""
+        if question.noise.drawing != "seats":
+            return Elsewhere("the noise keeps no fixed number of links")
+        return super().unsuited(question)
+
+    def _settle(self) -> None:
+        super()._settle()
+        self.near: dict[tuple[int, ...], Gathered] = {}
+
+    def _wild(self) -> bool:
+        return False  # every sample has scores, and a scale, of its own
+
+    def labels(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> Tensor:
+        """int64[samples, targets]: the votes themselves; -1 is no answer."""
+        asked = self._asked(targets)
+
+        def ask() -> Tensor:
+            with self.asking():
+                return torch.cat([self._votes_of(run, start, stop) for run in self._runs(asked)], dim=1)
+
+        return within_memory(self.device, ask, self.near.clear)
+
+    def _runs(self, asked: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+        """These targets, so many at a time that their surroundings are small."""
+        return (
+            asked[part.start : part.stop]
+            for part in runs(self.known.around, self.nodes[list(asked)], NEIGHBOURS)
+        )
+
+    def _votes_of(self, run: tuple[int, ...], start: int, stop: int) -> Tensor:
+        ask, kept = self._gathered(run), self.question.noise.options()["kept"]
+        answers = max(1, room(OWN, self.device) // (self.known.width * (kept if ask.attends else 1)))
+        size = max(1, answers // max(1, stop - start))
+        said = torch.empty((stop - start, len(run)), dtype=torch.int64, device=self.device)
+        for span in spans(start, stop, answers):
+            for low in range(0, len(run), size):
+                places = range(low, min(low + size, len(run)))
+                labels = self._votes_at(ask, run, places, span)
+                said[span.start - start : span.stop - start, low : places.stop] = labels
+        return said
+
+    def _votes_at(self, ask: "Gathered", run: tuple[int, ...], places: range, span: range) -> Tensor:
+        """int64[span, places] of the targets at these places of a run."""
+        options, degree = self.question.noise.options(), ask.degree[places.start : places.stop]
+        drawn = kept_by_each(
+            self.question.stream, span.start, span.stop,
+            [max(number, options["seats"]) for number in degree.tolist()], options["kept"],
+            [self.question.key_of(run[place]) for place in places],
+        )  # fmt: skip
+        said = self.classifier.votes(ask(ask.picked(torch.from_numpy(drawn).to(self.device), places), places))
+        self.tick(said.numel())
+        return said
+
+    def answers(self, start: int, stop: int, targets: tuple[int, ...], noise: Noise | None = None) -> Tensor:
+        """[samples, targets, classes]: the logits that votes are read from."""
+        with self.asking():
+            return torch.cat([self._answer(start, stop, target, noise) for target in targets], dim=1)
+
+    def _answer(self, start: int, stop: int, target: int, noise: Noise | None) -> Tensor:
+        ask, n, key = self._gathered((target,)), self.known.around.n, self.question.key_of(target)
+        there = ~self.question.flips(start, stop, n, key, noise)[1][:, ask.columns[:-1]]
+        number = torch.arange(ask.nobody, device=self.device)
+        order = torch.where(there, number, ask.nobody).sort(dim=1).values
+        return ask(pad(order, (0, 1), value=ask.nobody)[:, None], range(1))
+
+    def _gathered(self, run: tuple[int, ...]) -> "Gathered":
+        if run not in self.near:
+            if len(self.near) >= REMEMBERED:
+                self.near.clear()
+            self.near[run] = Gathered(self.known, self.nodes[list(run)])
+        return self.near[run]
+
+
+class Gathered:
+    """The logits of some targets for any choice among their neighbours; what is the same for all samples is computed here.
+
+    A neighbour that is attached has the state that it has in the clean graph, whichever of the targets it belongs to: all of
+    them are looked at as the neighbours of one.
+    """
+
+    def __init__(self, known: Prepared, nodes: Tensor) -> None:
+        which, neighbours = known.around.edges_of(nodes)
+        self.columns, self.nobody = torch.cat([neighbours, nodes]), len(neighbours)
+        self.degree = torch.bincount(which, minlength=len(nodes))
+        self.first = self.degree.cumsum(0) - self.degree  # of each target's neighbours
+        self.nodes = torch.arange(
+            self.nobody, len(self.columns), device=nodes.device
+        )  # the targets come last
+        self.known = confined(known, self.columns, star(known.around, self.columns))
+        near = self.known.near(self.nodes[-1:], None)
+        self.tables = {i: self._table(i, near) for i in known.plan.convs}
+        self.attends = any(isinstance(known.plan.steps[i].layer, Attention) for i in self.tables)
+
+    def _table(self, i: int, near: dict[int, Tensor]) -> Sent:
+        """What each neighbour, and for nobody a row of zeros, contributes to the step i: [neighbours + 1, …]."""
+        known, step = self.known, self.known.plan.steps[i]
+        assert step.layer is not None
+        first = step.depth == 1
+        sent = known.sent[i] if first else step.layer.send(near[step.inputs[0]])
+        if not isinstance(step.layer, Attention):
+            payload = step.layer.payload(known.around, sent, self.nodes[-1:])
+            sent = (payload.far if payload.close is None else payload.close,)
+        tables = tuple((t if first else t[0])[: self.nobody + 1].clone() for t in sent)
+        for table in tables:
+            table[self.nobody] = 0
+        return tables
+
+    def links(self, at: int) -> slice:
+        """The rows of one target's neighbours."""
+        begin = int(self.first[at])
+        return slice(begin, begin + int(self.degree[at]))
+
+    def picked(self, drawn: Tensor, places: range) -> Tensor:
+        """The rows of the tables for seats int64[S, places, k]: those beyond a target's neighbours are nobody's."""
+        first, degree = (t[places.start : places.stop, None] for t in (self.first, self.degree))
+        return torch.where(drawn < degree, drawn + first, self.nobody)
+
+    def __call__(self, picks: Tensor, places: range) -> Tensor:
+        """[S, places, C], for each sample and target the rows int64[S, places, k] that are attached, ascending."""
+        nodes = self.nodes[places.start : places.stop]
+        there, loops = picks < self.nobody, self.known.around.loops[nodes]
+        count = there.sum(dim=-1)
+
+        def attending(i: int, layer: Attention, targets: Sent) -> Tensor:
+            near = tuple(table[picks.flatten(0, 1)] for table in self.tables[i])
+            targets = tuple(t.flatten(0, 1) for t in targets)
+            own = layer.own_attending(near, there.flatten(0, 1), targets, loops.repeat(len(picks)))
+            return own.view(*picks.shape[:2], own.shape[-1])
+
+        def first(i: int, layer: Layer, targets: Sent) -> Tensor:
+            if isinstance(layer, Attention):
+                return attending(i, layer, tuple(t.expand(len(picks), *t.shape) for t in targets))
+            return second(i, layer, targets)
+
+        def second(i: int, layer: Layer, targets: Sent) -> Tensor:
+            if isinstance(layer, Attention):
+                return attending(i, layer, targets)
+            table = self.tables[i][0]
+            sums = embedding_bag(picks.flatten(0, 1), table, mode="sum")
+            sums = sums.view(*picks.shape[:2], table.shape[-1])
+            return layer.own(sums, count.to(sums.dtype), targets, loops, None)
+
+        logits = own_states(self.known, nodes, first, second)
+        return logits.expand(len(picks), *logits.shape[-2:])
+
+
+def runs(around: Surroundings, nodes: Tensor, most: int) -> Iterator[range]:
+    """These nodes, in runs that have few neighbours together."""
+    starts = around.adjacency.crow_indices()
+    sizes = (starts[nodes + 1] - starts[nodes] + 1).cumsum(0) // max(1, most)
+    begin = 0
+    for number in torch.unique_consecutive(sizes, return_counts=True)[1].tolist():
+        yield range(begin, begin + number)
+        begin += number
+
+
+def confined(known: Prepared, columns: Tensor, around: Surroundings) -> Prepared:
+    """The same states at these nodes alone, with these surroundings in place of the graph."""
+    here = copy.copy(known)
+    here.rest = {i: t[columns] for i, t in known.rest.items()}
+    here.sent = {i: tuple(t[columns] for t in sent) for i, sent in known.sent.items()}
+    here.clean = {i: tuple(t[columns] for t in clean) for i, clean in known.clean.items()}
+    here.around = around
+    return here
+
+
+def star(around: Surroundings, columns: Tensor) -> Surroundings:
+    """The edges between the last of these nodes and all others; degrees and loops are those of the whole graph."""
+    others = torch.arange(len(columns) - 1, device=columns.device)
+    centre = torch.full_like(others, len(columns) - 1)
+    edges = torch.stack([torch.cat([others, centre]), torch.cat([centre, others])])
+    bare = Surroundings.of(edges, len(columns), around.degree.dtype, columns.device)
+    return Surroundings(bare.edge_index, bare.adjacency, around.degree[columns], around.loops[columns])
