@@ -16,6 +16,7 @@ Tails come from characteristic functions: exactly periodic sums, cut off where H
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from math import acos, exp, factorial, log, log1p, pi, sqrt
 from typing import NamedTuple
 
@@ -127,55 +128,61 @@ class Judge:
         variance = min(self.p_add * (1 - self.p_add), self.p_delete * (1 - self.p_delete))
         return max(1, int(min(variance * (gap / kept) ** 2, 1e9))) if kept else 10**9
 
-    @property
-    def sides(self) -> list[tuple[float, float, int]]:
-        """(X-mass at most, at least, how often it counts): of what is not A, and of B; as one where they hardly differ."""
+    @cached_property
+    def sides(self) -> tuple[Floats, Floats, Floats]:
+        """X-mass at most, at least, and how often it counts, [side, 1, 1]: of what is not A, and of B; as one where they hardly differ."""
         other, rest = 1 - self.top, self.rest
-        if abs(other - rest) <= 1e-9 * rest:
-            return [(max(other, rest), min(other, rest), 2)]
-        return [(other, other, 1), (rest, rest, 1)]
+        alike = abs(other - rest) <= 1e-9 * rest
+        each = [(max(other, rest), min(other, rest), 2)] if alike else [(other, other, 1), (rest, rest, 1)]
+        large, small, times = np.array(each, dtype=np.float64).T[..., None, None]
+        return large, small, times
 
-    def places(self, p: float, adds: Ints, deletes: Ints) -> Floats:
+    def places(self, p: Floats | float, adds: Ints, deletes: Ints) -> Floats:
         """About where the tail of X-mass p begins, between whole numbers: a normal law, corrected for skew and flatness."""
         added, deleted = self.p_add * (1 - self.p_add), self.p_delete * (1 - self.p_delete)
         variance = np.maximum(deletes * deleted + adds * added, UNIT)
         skew = deletes * deleted * (1 - 2 * self.p_delete) + adds * added * (1 - 2 * self.p_add)
         flat = deletes * deleted * (1 - 6 * deleted) + adds * added * (1 - 6 * added)
-        skew, flat, z = skew / variance, flat / variance, -float(ndtri(min(max(p, 1e-300), 1 - UNIT)))
-        spread = np.sqrt(variance)
+        skew, flat, spread = skew / variance, flat / variance, np.sqrt(variance)
+        z = -ndtri(np.clip(p, 1e-300, 1 - UNIT))
         bent = (z**3 - 3 * z) * flat / 24 - (2 * z**3 - 5 * z) * skew**2 / 36
         mean = deletes * self.p_delete + adds * self.p_add
         return np.asarray(mean + 0.5 + z * spread + (z**2 - 1) * skew / 6 + bent / spread)
 
-    def regions(self, p: float, adds: Ints, deletes: Ints) -> Ints:
-        """About the first region from which on differing entries weigh no more than p."""
-        return np.ceil(self.places(p, adds, deletes)).astype(np.int64)
+    def regions(self, adds: Ints, deletes: Ints) -> Ints:
+        """[side, 1, attack]: about the first region from which on differing entries weigh no more than the side."""
+        return np.ceil(self.places(self.sides[0], adds, deletes)).astype(np.int64)
 
     def weighed(self, adds: Ints, deletes: Ints, t: Ints) -> "Weighed":
-        """Tails and prices of one region for each attack; entries that agree under Y are drawn like those that differ under X."""
-        first, second = np.concatenate([deletes, adds]), np.concatenate([adds, deletes])
+        """Tails and prices of regions t, with the attacks along its last axis; entries that agree under Y are drawn like those that differ under X."""
+        a, d, each = *(np.broadcast_to(kind, t.shape).ravel() for kind in (adds, deletes)), t.ravel()
         both, error = tails(
-            first, second, self.p_delete, self.p_add, np.concatenate([t, adds + deletes + 1 - t])
+            np.concatenate([d, a]),
+            np.concatenate([a, d]),
+            self.p_delete,
+            self.p_add,
+            np.concatenate([each, a + d + 1 - each]),
         )
-        before, after = both[: len(t)], 1 - both[len(t) :]
+        before, after = both.reshape(2, *t.shape)
         logs = log(self.p_add), log1p(-self.p_add), log(self.p_delete), log1p(-self.p_delete)
         none = deletes * (logs[0] - logs[3]) + adds * (logs[2] - logs[1])
         # of the exponent; all logarithms are below 0
         rounding = -16 * UNIT * sum(logs) * (adds + deletes + np.abs(t) + 1)
-        stray = np.asarray(SLACK + rounding, dtype=np.float64)
         with np.errstate(over="ignore"):
-            return Weighed(before, after, error, np.exp(none + (t - 1) * self.step), stray)
+            return Weighed(
+                before, 1 - after, error, np.exp(none + (t - 1) * self.step), np.float64(SLACK) + rounding
+            )
 
     def margin(self, adds: Ints, deletes: Ints) -> Floats:
         """At least Pr(Y∈A) − Pr(Y∈B) after each attack, and hardly less than that."""
-        total = np.zeros(len(adds))
         spread = adds * self.p_add * (1 - self.p_add) + deletes * self.p_delete * (1 - self.p_delete)
         near = AROUND if float(spread.min(initial=FEW)) < FEW else AROUND[:1]
-        a, d = np.tile(adds, len(near)), np.tile(deletes, len(near))
-        for p, _, times in self.sides:
-            t = self.regions(p, adds, deletes) + np.array(near)[:, None]
-            total += times * self.weighed(a, d, t.ravel()).most(p).reshape(t.shape).min(axis=0)
-        return 1 - total if self.known else 0 * total
+        t = self.regions(adds, deletes) + np.array(near)[:, None]
+        return self._left(self.weighed(adds, deletes, t).most(self.sides[0]).min(axis=1, keepdims=True))
+
+    def _left(self, most: Floats) -> Floats:
+        """By how much the sides weigh less than 1 together, of which each weighs at most so much, [side, 1, attack]."""
+        return np.asarray(1 - (self.sides[2] * most).sum(axis=(0, 1)) if self.known else 0 * most[0, 0])
 
     @property
     def span(self) -> float:
@@ -189,27 +196,28 @@ class Judge:
 
     def between(self, k: int, low: Ints, high: Ints) -> Floats:
         """The same by the two ends, one region for both."""
-        total, middle, deletes = np.zeros(len(low)), (low + high) // 2, np.stack([low, high])
-        for p, _, times in self.sides:
-            t = np.tile(self.regions(p, k - middle, middle), 2)
-            ends = self.weighed(k - deletes.ravel(), deletes.ravel(), t).most(p)
-            total += times * ends.reshape(2, -1).max(axis=0)
-        return 1 - total if self.known else 0 * total
+        middle, deletes = (low + high) // 2, np.stack([low, high])
+        t = self.regions(k - middle, middle).repeat(2, axis=1)
+        return self._left(
+            self.weighed(k - deletes, deletes, t).most(self.sides[0]).max(axis=1, keepdims=True)
+        )
 
     def judged(self, adds: int, deletes: int) -> int:
         """1 where this attack is proved certified, −1 where it is proved not to be, 0 where neither."""
-        a, d, most, least = np.full(4, adds), np.full(4, deletes), 0.0, 0.0
-        for large, small, times in self.sides:
-            found = self.weighed(a, d, self.regions(large, a, d) + np.arange(-2, 2))
-            most += times * float(found.most(large).min())
-            left = small - found.before
-            ends_here = (left[1:] >= found.error) & (left[:-1] <= -found.error)
-            least += times * float(np.where(ends_here, found.least(small)[1:], 0.0).max())
+        large, small, times = self.sides
+        a, d = np.array([adds]), np.array([deletes])
+        found = self.weighed(a, d, self.regions(a, d) + np.arange(-2, 2)[:, None])
+        most = float((times * found.most(large).min(axis=1, keepdims=True)).sum())
+        left = small - found.before
+        ends_here = (left[:, 1:] >= found.error) & (left[:, :-1] <= -found.error)
+        at_least = np.where(ends_here, found.least(small)[:, 1:], 0.0)
+        least = float((times * at_least.max(axis=1, keepdims=True)).sum())
         return 0 if not self.known else 1 if 1 - most > SLACK else -1 if 1 - least < -SLACK else 0
 
 
 class Weighed(NamedTuple):
-    """Of some attacks, a region t each: Pr(X ≥ t), Pr(Y ≥ t), the error of either, the ratio Y/X of region t − 1, and its relative error."""
+    """Of some attacks and regions t: Pr(X ≥ t), Pr(Y ≥ t), the error of either, the ratio Y/X of region t − 1, and its
+    relative error."""
 
     before: Floats
     after: Floats
@@ -217,14 +225,14 @@ class Weighed(NamedTuple):
     price: Floats
     stray: Floats
 
-    def most(self, p: float) -> Floats:
+    def most(self, p: Floats | float) -> Floats:
         """No set of X-mass p weighs more under Y: the price is rounded up where something is bought, down where it is given back."""
         bought = p - self.before + self.error
         with np.errstate(over="ignore", invalid="ignore"):
             found = self.price * (bought + self.stray * np.abs(bought)) + self.after + self.error
         return np.where(np.isfinite(found), found, 1.0)
 
-    def least(self, p: float) -> Floats:
+    def least(self, p: Floats | float) -> Floats:
         """The heaviest weighs no less, if it ends in region t − 1."""
         with np.errstate(over="ignore", invalid="ignore"):
             return self.price * (1 - self.stray) * (p - self.before - self.error) + self.after - self.error
