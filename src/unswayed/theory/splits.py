@@ -57,37 +57,54 @@ class Splits:
 
     def largest(self, low: int, start: int) -> int:
         """The largest k ≤ cap of which every split holds, if every split of `low` does; `start` is a guess."""
-        high = self._below(low, self.cap + 1, 0, 1, start)  # pure attacks fail first, as a rule
-        high = self._below(low, high, 1, 1)
-        weak = None
+        k, share, weak = self._led(low, start)
+        high = self._below(low, self.cap + 1, share, k)
         while high - low > 1:
-            k = high - 1
-            weak = self._weakest(k, weak)
-            high = self._below(low, high, weak, k)
-            if high > k:
+            if weak is None or k != high - 1:
+                k = high - 1
+                weak = self._weakest(k, weak)[0]
+            if self.test(k - weak, weak):
                 weak = self._failing(k)
                 if weak is None:
                     return k
-                high = self._below(low, high, weak, k)
+            high = self._below(low, high, (weak, k), about(self._along((weak, k)), low, high, high))
         return low
 
-    def _below(self, low: int, high: int, deletes: int, of: int, start: int | None = None) -> int:
-        """A bound on what fails, no larger than `high`, by splits with this share of deletions."""
-
-        def holds(k: int) -> bool:
-            r = int(self.split(np.array(k), deletes, of))
-            return self.test(k - r, r)
+    def _along(self, share: tuple[int, int]) -> Callable[[Ints], Floats]:
+        """The margin of so many entries, this share of them deletions."""
 
         def margin(k: Ints) -> Floats:
-            r = self.split(k, deletes, of)
-            return self.floats.margin(k - r, r)
+            deletes = self.split(k, *share)
+            return self.floats.margin(k - deletes, deletes)
 
-        if start is None and (high - low < 2 or holds(high - 1)):
-            return high
-        return 1 + last(holds, low, high - 1, about(margin, low, high, start or high))
+        return margin
 
-    def _weakest(self, k: int, near: int | None) -> int:
-        """The deletions of the split that floats call the weakest: of those near to one, or found by ever narrower looks."""
+    def _led(self, low: int, start: int) -> tuple[int, tuple[int, int], int | None]:
+        """About the largest k, the share of deletions that fails first beyond it, and the deletions of its weakest split: floats alone."""
+        share, weak = (0, 1), None
+        k = about(self._along(share), low, self.cap + 1, start)  # pure attacks fail first, as a rule
+        fewer = about(self._along((1, 1)), low, k + 1, k)
+        if fewer < k:
+            k, share = fewer, (1, 1)
+        while k > low:
+            weak, margin = self._weakest(k, weak)
+            if margin > 0:
+                break
+            share = weak, k
+            k = about(self._along(share), low, k, k)
+        return k, share, weak
+
+    def _below(self, low: int, high: int, share: tuple[int, int], guess: int) -> int:
+        """The first that fails of splits with this share of deletions, if it is below `high`."""
+
+        def holds(k: int) -> bool:
+            deletes = int(self.split(np.array(k), *share))
+            return self.test(k - deletes, deletes)
+
+        return 1 + last(holds, low, high - 1, guess)
+
+    def _weakest(self, k: int, near: int | None) -> tuple[int, float]:
+        """The deletions of the split that floats call the weakest, and its margin: of those near to one, or found by ever narrower looks."""
         low, high = self.ends(k)
         if near is None:
             ends = 4 ** np.arange(k.bit_length() // 2 + 1)  # what is weak is often near an end
@@ -96,10 +113,11 @@ class Splits:
             deletes = np.arange(near - SECTIONS // 2, near + SECTIONS // 2)
         while True:
             deletes = np.unique(deletes.clip(low, high).astype(np.int64))
-            place = int(self.floats.margin(k - deletes, deletes).argmin())
+            margin = self.floats.margin(k - deletes, deletes)
+            place = int(margin.argmin())
             low, high = int(deletes[max(place - 1, 0)]), int(deletes[min(place + 1, len(deletes) - 1)])
             if near is not None or high - low <= 2:
-                return int(deletes[place])
+                return int(deletes[place]), float(margin[place])
             deletes = np.append(np.linspace(low, high, SECTIONS), deletes[place])
 
     def _failing(self, k: int) -> int | None:
@@ -139,19 +157,19 @@ def about(margin: Callable[[Ints], Floats], low: int, high: int, start: int) -> 
     >>> about(lambda k: 700.5 - k, 2, 100_000, 300)
     700
     """
-    reach = 1 + min(start, high) // 2
+    reach, inside = 1 + min(start, high) // 2, False
     while high - low > 1:
-        start = min(max(start, low + 1), high - 1)
-        k = np.linspace(max(low + 1, start - reach), min(high - 1, start + reach), SECTIONS).astype(np.int64)
-        k = np.unique(k)
+        steps = reach >> np.arange(reach.bit_length() + 1)  # the nearer, the denser
+        looks = np.linspace(low, high, SECTIONS) if inside else np.concatenate([start - steps, start + steps])
+        k = np.unique(looks.clip(low + 1, high - 1).astype(np.int64))
         found = margin(k)
         bad = np.flatnonzero(~(found > 0))
         end = int(bad[0]) if len(bad) else len(k)
-        inside = 0 < end < len(k)
+        inside = inside or 0 < end < len(k)
         low, high = (int(k[end - 1]) if end else low), (int(k[end]) if end < len(k) else high)
-        if inside and (high - low) ** 2 <= low:  # a straight line is off by less than one
+        if 0 < end < len(k) and (high - low) ** 2 <= low:  # a straight line is off by less than one
             return low + int((high - low) * found[end - 1] / (found[end - 1] - found[end]))
-        start, reach = low if end else high, high - low if inside else 4 * reach
+        start, reach = low if end else high, 4 * reach
     return low
 
 
