@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from unswayed.datasets.catalog import entry
 from unswayed.experiments.kept_results import (
     Arrays,
     Facts,
@@ -45,8 +46,6 @@ EVERY = (*DATASETS, *GRAPHS, *FLAGGED)
 PROTOCOLS = ("inductive", "transductive")
 METHODS = ("floors", "label ballots", "trained", "hashed", "smoothed")
 METHODS_OF = dict.fromkeys(GRAPHS, ("floors", "pairs")) | dict.fromkeys(FLAGGED, ("flags",))
-# nothing is learnt, or both protocols are in one result, or test graphs are strangers anyway: kept once
-FREE_OF_PROTOCOL = ("floors", "label ballots", "pairs")
 COMMAND = "unswayed reproduce paying"
 
 
@@ -69,6 +68,14 @@ class Case(MethodCase):
 Result = Kept[Case]
 
 
+def free_of_protocol(dataset: str, method: str) -> bool:
+    """Whether nothing is learnt, or both protocols are in one result, or test graphs are strangers anyway: kept once."""
+    learns = method in ("trained", "flags") or (
+        method in ("hashed", "smoothed") and entry(dataset).features > 0
+    )
+    return not learns
+
+
 def cases(
     seeds: Collection[int],
     datasets: Collection[str] = EVERY,
@@ -85,7 +92,7 @@ def cases(
                 for method in METHODS_OF.get(dataset, METHODS):
                     if methods is not None and method not in methods:
                         continue
-                    if method not in FREE_OF_PROTOCOL or protocol == PROTOCOLS[0]:
+                    if protocol == PROTOCOLS[0] or not free_of_protocol(dataset, method):
                         yield Case(dataset, protocol, seed, method)
 
 

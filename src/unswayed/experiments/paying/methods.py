@@ -1,5 +1,6 @@
 """What each method of the experiment does with one graph, protocol and split: exact proofs, votes of groups, noise."""
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -148,7 +149,7 @@ def smoothed(bench: Bench) -> tuple[Arrays, Facts]:
     arrays: Arrays = {}
     tried: list[Facts] = []
 
-    def ask(model: nn.Module, name: str, noise: Any, data: dict[str, Data]) -> None:
+    def ask(model: nn.Module, about: Facts, noise: Any, data: dict[str, Data]) -> None:
         for part, targets in nodes.items():
             purpose = "select" if part == "val" else "certify"
             votes = us.poll(
@@ -156,13 +157,14 @@ def smoothed(bench: Bench) -> tuple[Arrays, Facts]:
                 purpose=purpose, progress=False,
             )  # fmt: skip
             arrays[f"{part}-{len(tried)}"] = votes.counts.astype(np.int32)
-        tried.append({"model": name, "noise": noise.to_dict()})
+        tried.append({**about, "noise": noise.to_dict()})
 
     said = {
         part: Data(x=ballots_of(bench.dataset, known[part]), edge_index=graph.edge_index) for part in nodes
     }
+    heard = {"model": "label ballots", **bench.about(bench.label_ballots)}
     for noise in NOISES:
-        ask(Tally().eval(), "label ballots", noise, said)
+        ask(Tally().eval(), heard, noise, said)
     plain = Data(x=graph.x, edge_index=graph.edge_index)
     soft = bench.soft_labels() if bench.dataset.num_features else None
     for learnt, noises in TRAINED_UNDER.items() if soft is not None else ():
@@ -170,13 +172,14 @@ def smoothed(bench: Bench) -> tuple[Arrays, Facts]:
             "sage", bench.dataset, parts, recipe="distill", noise=learnt, protocol=bench.case.protocol,
             seed=bench.case.seed, device=bench.device, teacher=soft,
         )  # fmt: skip
+        about = {"model": "sage", **bench.about(copy.deepcopy(network).cpu())}
         for noise in noises:
-            ask(network, "sage", noise, {"val": plain, "test": plain})
+            ask(network, about, noise, {"val": plain, "test": plain})
     degree = torch.bincount(graph.edge_index[0], minlength=len(bench.dataset.labels))
     arrays |= {f"{part}-ones": degree[targets].numpy() for part, targets in nodes.items()}
     arrays["val-truth"] = bench.dataset.labels[nodes["val"]].numpy()
     facts = {"threat": "row", "tried": tried, "samples": bench.samples, "entries": len(degree) - 1}
-    return arrays, {**facts, **bench.about(bench.label_ballots)}
+    return arrays, facts
 
 
 def ballots_of(dataset: Dataset, known: Tensor) -> Tensor:

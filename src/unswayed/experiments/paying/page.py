@@ -98,9 +98,10 @@ def table(groups: dict[Group, list[Row]], told: dict[str, str]) -> str:
     """Certified accuracy at every size, and base accuracy."""
     lines = [_head("graph", "protocol", "method", "splits", "base", *(f"K = {k}" for k in AT))]
     for (dataset, protocol, method, _), mine in groups.items():
-        base = np.mean([row["base_accuracy"] for row in mine])
+        plain = [row["base_accuracy"] for row in mine]
+        base = "–" if None in plain else f"{np.mean(plain):.3f}"
         shares = [f"{np.mean([row['certified_accuracy'][str(k)] for row in mine]):.3f}" for k in AT]
-        lines.append(_line(dataset, protocol, told[method], len(mine), f"{base:.3f}", *shares))
+        lines.append(_line(dataset, protocol, told[method], len(mine), base, *shares))
     return "".join(lines)
 
 

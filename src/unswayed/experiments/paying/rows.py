@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from unswayed.certificates import Certificates, certify
 from unswayed.certificates.about import withstood
-from unswayed.experiments.paying import EVERY, FREE_OF_PROTOCOL, GRAPHS, METHODS, PROTOCOLS, Result
+from unswayed.experiments.paying import EVERY, GRAPHS, METHODS, PROTOCOLS, Result, free_of_protocol
 from unswayed.theory.noise import noise_from_dict
 from unswayed.votes import Votes
 
@@ -54,7 +54,7 @@ def rows_of(results: Sequence[Result], earlier: Sequence[Row] = ()) -> list[Row]
         case = result.case
         if case.method == "floors":
             continue
-        spread = case.method in FREE_OF_PROTOCOL and case.dataset not in GRAPHS
+        spread = free_of_protocol(case.dataset, case.method) and case.dataset not in GRAPHS
         for protocol in PROTOCOLS if spread else (case.protocol,):
             for method in methods_of(result):
                 rows += _rows(result, heights, protocol, method)
@@ -99,11 +99,9 @@ def _rows(
             **how,
             "seed": result.case.seed,
             "test_targets": len(label),
-            "clean_accuracy": facts["base_accuracy"],
-            "base_accuracy": facts["base_accuracy"],
+            "clean_accuracy": how["base_accuracy"],
             "floor": max(heights[name] for name in allowed(heights, protocol)),
             "floors": heights,
-            "accuracy_edgeless": facts.get("accuracy_edgeless"),
             "certified_accuracy": dict(zip(map(str, AT), proven.tolist(), strict=True)),
             "wall": {str(k): float(np.mean(degree > k)) for k in AT},
             **(flagged(result, label, size, own_links) if result.case.method == "flags" else {}),
@@ -142,14 +140,23 @@ def sizes_of(result: Result, budget: str, method: str) -> tuple[npt.NDArray[Any]
     """(label, size, how) of every test target against this kind of change."""
     if "label" in result.arrays:
         model = result.facts.get("model", result.case.method)
-        exact = {"model": model, "alpha": None, "samples": None, "bounds": None, "beta": None}
-        return result.arrays["label"], result.arrays[budget], exact
+        exact = {"alpha": None, "samples": None, "bounds": None, "beta": None}
+        return (
+            result.arrays["label"],
+            result.arrays[budget],
+            {"model": model, **_plain(result.facts), **exact},
+        )
     spot = chosen_noise(result, budget, method)
     certs = _certified(result, "test", spot)
-    noise = result.facts["tried"][spot]["noise"]
+    told = result.facts["tried"][spot]
     known = {"alpha": ALPHA, "samples": result.facts["samples"], "bounds": "strict"}
-    named = {"model": result.facts["tried"][spot]["model"]}
-    return certs.label, certs.sizes(budget), {**named, **noise_words(noise), **known}
+    about = {"model": told["model"], **_plain(told)}
+    return certs.label, certs.sizes(budget), {**about, **noise_words(told["noise"]), **known}
+
+
+def _plain(told: Row) -> Row:
+    """How often a model is right without noise and attack, with all edges and with none."""
+    return {name: told.get(name) for name in ("base_accuracy", "accuracy_edgeless")}
 
 
 def noise_words(noise: Row) -> Row:
