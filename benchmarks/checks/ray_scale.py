@@ -1,15 +1,20 @@
 """Votes and proofs of a power-law graph on a Ray cluster of two nodes, one of which is killed in the middle: those of a serial run.
 
-    python -m benchmarks.checks.ray_scale [--nodes 170000] [--targets 200] [--samples 12000]
+    python -m benchmarks.checks.ray_scale [--nodes 170000] [--targets 200] [--samples 48000] [--proved 170000]
 
-The nodes are raylets on loopback addresses with a processor each. Votes are counted by `us.RayRunner`; a proof needs no runner of its
-own: targets are independent, so each task proves some of them. A node is killed once a third of the blocks, or of the tasks, is done.
+The nodes are raylets on loopback addresses with a processor each; one of them is timed before the other joins. Beside their gain stands
+that of two plain processes: what this machine gives at most. A first poll starts the workers, which import torch and choose their
+engine; it is timed apart, and a second one finds both there. Who is proved speaks to whom is laid out by the caller, on one core. A node
+is killed once a third of the samples is counted, or a third of the time of a proof's sizes is over.
 """
 
 import argparse
+import copy
 import json
+import multiprocessing
 import os
 import tempfile
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,115 +31,179 @@ from torch_geometric.nn import GraphSAGE
 import unswayed as us
 from benchmarks.speed.scale import CLASSES, FEATURES, WIDTH, noise_of, power_law
 from unswayed.experiments.one_graph import timed
+from unswayed.experiments.runs import commit
+from unswayed.ledger import BLOCK
+from unswayed.sampling.engines import choose
+from unswayed.sampling.question import Question
 
 HOSTS = ("127.0.0.2", "127.0.0.3")
-PARTS = 4  # tasks of a proof
 
 Strike = Callable[[], None]
 
 
 class Striking:
-    """A runner on whose way a blow is struck, once a third of the blocks is counted."""
+    """A runner on whose way a blow is struck: once a third of the samples is counted, or a while after a proof was handed out."""
 
-    def __init__(self, runner: us.RayRunner, strike: Strike) -> None:
-        self.runner, self.strike = runner, strike
+    def __init__(self, runner: us.RayRunner, strike: Strike, after: float = 0.0) -> None:
+        self.runner, self.strike, self.after = runner, strike, after
 
     def run(self, question: Any, blocks: list[Any]) -> Iterator[Any]:
-        for number, pair in enumerate(self.runner.run(question, blocks)):
-            if number == len(blocks) // 3:
+        counted, struck = 0, False
+        for block, tally in self.runner.run(question, blocks):
+            counted += block.stop - block.start
+            if not struck and counted >= blocks[-1].stop // 3:
                 self.strike()
-            yield pair
+                struck = True
+            yield block, tally
+
+    def sizes(self, people: Any) -> Any:
+        blow = threading.Timer(self.after, self.strike)
+        blow.start()
+        try:
+            return self.runner.sizes(people)
+        finally:
+            blow.join()
 
 
-def proved(ray: Any, ballots: Any, data: Any, targets: torch.Tensor, strike: Strike | None = None) -> Any:
-    """The sizes of all targets, some of them in each task, and the hosts that found them."""
+class Timed:
+    """A runner that notes how long the sizes of a proof took; the rest was laid out by the caller."""
 
-    @ray.remote(num_cpus=1, max_retries=5)
-    def task(ballots: Any, data: Any, part: torch.Tensor) -> tuple[Any, str]:
-        return us.prove(ballots, us.Row(data, part)).size, ray.util.get_node_ip_address()
+    def __init__(self, runner: us.RayRunner) -> None:
+        self.runner, self.seconds = runner, 0.0
 
-    given, whole = ray.put(ballots), ray.put(data)
-    asked = [task.remote(given, whole, part) for part in torch.tensor_split(targets, PARTS)]
-    if strike is not None:
-        ray.wait(asked, num_returns=PARTS // 3)
-        strike()
-    done = ray.get(asked)
-    return np.concatenate([sizes for sizes, _ in done]), sorted({host for _, host in done})
+    def sizes(self, people: Any) -> Any:
+        self.seconds, sizes = timed(lambda: self.runner.sizes(people))
+        return sizes
 
 
 class Cluster:
-    """A head without processors, and two nodes of one each on addresses of their own."""
+    """A head without processors, and nodes of one each on addresses of their own."""
 
     def __init__(self, ray: Any) -> None:
         from ray.cluster_utils import Cluster as Raylets
 
-        self.ray = ray
+        self.ray, self.nodes = ray, dict[str, Any]()
         self.raylets = Raylets(
             initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False}
         )
-        self.nodes = {host: self._added(host) for host in HOSTS}
+        self.add(HOSTS[0])
         ray.init(self.raylets.address, log_to_driver=False, logging_level="FATAL")
 
-    def _added(self, host: str) -> Any:
-        return self.raylets.add_node(num_cpus=1, node_ip_address=host)
+    def add(self, host: str) -> None:
+        """A node, also in place of one that was killed."""
+        self.nodes[host] = self.raylets.add_node(num_cpus=1, node_ip_address=host)
 
     def kill(self) -> None:
         """Kill the first node."""
         self.raylets.remove_node(self.nodes[HOSTS[0]], allow_graceful=False)
-
-    def revive(self) -> None:
-        """Another node in its place."""
-        self.nodes[HOSTS[0]] = self._added(HOSTS[0])
 
     def close(self) -> None:
         self.ray.shutdown()
         self.raylets.shutdown()
 
 
-def check(nodes: int, targets: int, samples: int, folder: Path) -> dict[str, Any]:
+def at_once(question: Any, blocks: int, processes: int) -> float:
+    """Seconds until so many plain processes have counted so many blocks each, with an engine that was chosen before."""
+    engine, context = choose(question), multiprocessing.get_context("fork")
+    gate = context.Barrier(processes + 1)
+
+    def work(number: int) -> None:
+        gate.wait()
+        for block in range(number * blocks, (number + 1) * blocks):
+            engine.ask(BLOCK * block, BLOCK * (block + 1))
+        gate.wait()
+
+    workers = [context.Process(target=work, args=(number,)) for number in range(processes)]
+    for worker in workers:
+        worker.start()
+    gate.wait()
+    seconds, _ = timed(gate.wait)
+    for worker in workers:
+        worker.join()
+    return seconds
+
+
+def ideal(question: Any, samples: int) -> float:
+    """What two plain processes do in the time that one takes for half of it: the most that two nodes can gain here."""
+    blocks = max(1, samples // BLOCK // 2)
+    return 2 * at_once(question, blocks, 1) / at_once(question, blocks, 2)
+
+
+def on_one_core(work: Callable[[], Any]) -> float:
+    """Seconds on the first core alone: a proof takes all there are otherwise."""
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})
+    try:
+        return timed(work)[0]
+    finally:
+        os.sched_setaffinity(0, cores)
+
+
+def check(nodes: int, targets: int, samples: int, proved: int, folder: Path) -> dict[str, Any]:
     """What came out, and whether it is that of a serial run."""
     import ray
 
     data = power_law(nodes, folder)
     data.x = data.x.clone()  # tasks elsewhere have no such file
-    asked = torch.randperm(nodes)[:targets]
+    asked = torch.randperm(nodes)
     model = GraphSAGE(FEATURES, WIDTH, 2, CLASSES).eval()
-    threat, noise = us.Row(data, asked), noise_of("keep", nodes)
-    ballots = us.LabelBallots(CLASSES)
+    threat, noise = us.Row(data, asked[:targets]), noise_of("keep", nodes)
+    ballots, proving = us.LabelBallots(CLASSES), us.Row(data, asked[:proved])
     ballots.freeze(data, known=torch.where(torch.arange(nodes) % 5 == 0, data.y, -1))
 
     def poll(runner: Any = None) -> Any:
         return us.poll(model, threat, noise, samples=samples, runner=runner, audit=0, progress=False).blocks
 
+    def prove(runner: Any = None) -> Any:
+        return us.prove(fresh(ballots), proving, runner=runner).size
+
+    most = ideal(Question(model, threat, noise), samples)
     seconds: dict[str, float] = {}
     seconds["serial"], votes = timed(poll)
-    seconds["serial proofs"], sizes = timed(lambda: us.prove(ballots, threat).size)
+    seconds["serial proofs"], sizes = timed(prove)
+    seconds["serial proofs, one core"] = on_one_core(prove)
     cluster = Cluster(ray)
     try:
-        both, one = (us.RayRunner(address=cluster.raylets.address, workers=number) for number in (None, 1))
-        poll(both)  # workers start and import
-        seconds["one worker"], single = timed(lambda: poll(one))
-        seconds["two workers"], double = timed(lambda: poll(both))
-        seconds["proofs on two"], (found, hosts) = timed(lambda: proved(ray, ballots, data, asked))
-        seconds["one killed"], after = timed(lambda: poll(Striking(both, cluster.kill)))
-        cluster.revive()
-        killed = timed(lambda: proved(ray, ballots, data, asked, cluster.kill))
-        seconds["proofs, one killed"], (sizes_after, _) = killed
+        runner = us.RayRunner(address=cluster.raylets.address)
+        seconds["one node, worker's start"], _ = timed(lambda: poll(runner))
+        seconds["one node"], single = timed(lambda: poll(runner))
+        cluster.add(HOSTS[1])
+        seconds["two nodes, one worker's start"], _ = timed(lambda: poll(runner))
+        seconds["two nodes"], double = timed(lambda: poll(runner))
+        timed(lambda: prove(runner))
+        watch = Timed(runner)
+        seconds["proofs on two"], found = timed(lambda: prove(watch))
+        seconds["of which sizes"] = watch.seconds
+        seconds["one killed"], after = timed(lambda: poll(Striking(runner, cluster.kill)))
+        cluster.add(HOSTS[0])
+        blow = Striking(runner, cluster.kill, watch.seconds / 3)
+        seconds["proofs, one killed"], sizes_after = timed(lambda: prove(blow))
     finally:
         cluster.close()
     return {
         "nodes": nodes,
         "targets": targets,
         "samples": samples,
-        "hosts": hosts,
+        "proved": proved,
         "votes identical": np.array_equal(votes, single) and np.array_equal(votes, double),
         "proofs identical": np.array_equal(sizes, found),
         "votes identical, one killed": np.array_equal(votes, after),
         "proofs identical, one killed": np.array_equal(sizes, sizes_after),
-        "speed-up of two over one": round(seconds["one worker"] / seconds["two workers"], 2),
+        "speed-up of two plain processes": round(most, 2),
+        "speed-up of two nodes over one": round(seconds["one node"] / seconds["two nodes"], 2),
+        "speed-up of two nodes over serial": round(seconds["serial"] / seconds["two nodes"], 2),
+        "speed-up of proofs over one core": round(
+            seconds["serial proofs, one core"] / seconds["proofs on two"], 2
+        ),
+        "commit": commit(),
         "load average": os.getloadavg()[0],
         "seconds": {name: round(value, 1) for name, value in seconds.items()},
     }
+
+
+def fresh(ballots: Any) -> Any:
+    """The same model, whose lists nobody has sorted yet."""
+    return copy.deepcopy(ballots)
 
 
 def main() -> None:
@@ -143,13 +212,14 @@ def main() -> None:
     )
     parser.add_argument("--nodes", type=int, default=170_000)
     parser.add_argument("--targets", type=int, default=200)
-    parser.add_argument("--samples", type=int, default=12_000)
+    parser.add_argument("--samples", type=int, default=48_000)
+    parser.add_argument("--proved", type=int, help="nodes to be proved; all by default")
     a = parser.parse_args()
     warnings.simplefilter("ignore")
     torch.manual_seed(0)
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
-        told = check(a.nodes, a.targets, a.samples, Path(folder))
+        told = check(a.nodes, a.targets, a.samples, a.proved or a.nodes, Path(folder))
     print(json.dumps(told))
     raise SystemExit(not all(said for what, said in told.items() if "identical" in what))
 

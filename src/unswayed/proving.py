@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from unswayed.ballots.linear import linear_model
+from unswayed.ballots.models import BallotModel
 from unswayed.certificates.protocol import Certified
 from unswayed.errors import InputError, Unsupported
 from unswayed.sampling.beforehand import check_columns, check_instance
@@ -24,12 +25,14 @@ READERS: list[Callable[[Any], Provable | None]] = [linear_model]
 
 
 @spelled()
-def prove(model: Any, threat: Threat, *, classes: Sequence[Any] | None = None) -> Certified:
+def prove(
+    model: Any, threat: Threat, *, classes: Sequence[Any] | None = None, runner: Any = None
+) -> Certified:
     """For every target its label and a proven size: exact where the model is a sum of ballots, a lower bound where it is a vote.
 
     `model` is a `BallotNetwork`, `LabelBallots`, `PairBallots`, `Hashed`, or a linear classifier of binary rows. A model with tables is
-    frozen on the threat's graph if it is not yet. `classes` names the labels in the order of their numbers. What cannot be proved is
-    refused with the reason.
+    frozen on the threat's graph if it is not yet. `classes` names the labels in the order of their numbers. With `runner`, a `RayRunner`,
+    the sizes of nodes under `Row` and `AllPairs` are found on its cluster. What cannot be proved is refused with the reason.
     """
     if not isinstance(threat, Threat):
         raise InputError(
@@ -41,8 +44,19 @@ def prove(model: Any, threat: Threat, *, classes: Sequence[Any] | None = None) -
         )
     known = provable(model)
     check_columns(model, threat)
-    proofs = known.prove_under(threat)
+    proofs = known.prove_under(threat) if runner is None else _proved_by(runner, known, threat)
     return proofs if classes is None else proofs.named(classes=classes)
+
+
+def _proved_by(runner: Any, model: Provable, threat: Threat) -> Certified:
+    """The same proofs, whose sizes a runner finds."""
+    if not callable(getattr(runner, "sizes", None)):
+        raise InputError(f"A proof takes a RayRunner or none, not {type(runner).__name__}.")
+    if not isinstance(model, BallotModel):
+        raise Unsupported(
+            f"Only ballot models of nodes are proved on a cluster; leave the runner away for {type(model).__name__}."
+        )
+    return model.prove_under(threat, sizes=runner.sizes)
 
 
 def provable(model: Any) -> Provable:

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import signal
+import uuid
 
 import numpy as np
 import torch
@@ -97,6 +98,20 @@ class Fuse:
             lives.write_text(str(left - 1))
             self.harm()
         return parity(rows)
+
+
+class Counted:
+    """Answers parity, and leaves a file wherever it was unpacked."""
+
+    def __init__(self, folder):
+        self.folder = str(folder)
+
+    def __call__(self, rows):
+        return parity(rows)
+
+    def __setstate__(self, state):
+        self.__dict__ = state
+        (pathlib.Path(self.folder) / uuid.uuid4().hex).touch()
 
 
 def die():

@@ -15,13 +15,14 @@ import torch
 from torch_geometric.nn import GCNConv
 
 import unswayed as us
-from unswayed.errors import InputError, RefusedVotes, StoreError, UnsoundModel, WorldError
-from unswayed.runners import Block, Tally
+from unswayed.errors import InputError, RefusedVotes, StoreError, UnsoundModel, Unsupported, WorldError
+from unswayed.runners import Block, SerialRunner, Tally
 from unswayed.runners.ray import RayRunner
 from unswayed.store import Store
 from unswayed.votes import Votes
 
 from .blocks import (
+    Counted,
     Fuse,
     Net,
     ask,
@@ -80,13 +81,13 @@ class TestVotes:
 
     def test_both_nodes_count(self, runner, monkeypatch):
         seen = set()
-        module = sys.modules["unswayed.runners.ray"]
+        module = sys.modules["unswayed.runners.ray_blocks"]
 
         def slowly(*arguments):
             time.sleep(0.3)
-            return arguments[-1].stop, Tally(np.array([[os.getppid()]]))
+            return [(block, Tally(np.array([[os.getppid()]]))) for block in arguments[-1]]
 
-        monkeypatch.setattr(module, "count_block", slowly)
+        monkeypatch.setattr(module, "count_blocks", slowly)
         for _, part in runner.run(bits(parity), cut(8, 1)):
             seen.add(int(part.counts[0, 0]))
         assert len(seen) == 2  # workers of two raylets
@@ -141,20 +142,65 @@ class TestVotes:
             del sys.modules["home_made_model"]
 
     def test_no_more_in_flight_than_twice_the_slots(self, runner, monkeypatch):
-        module = sys.modules["unswayed.runners.ray"]
+        module = sys.modules["unswayed.runners.ray_blocks"]
         most = []
-        taken = module._Run._take
+        taken = module.Run._take
 
         def watch(self):
             most.append(len(self.asked))
             return taken(self)
 
-        monkeypatch.setattr(module._Run, "_take", watch)
+        monkeypatch.setattr(module.Run, "_take", watch)
         assert len(table(runner.run(bits(parity), cut(60, 2)))) == 30
         assert max(most) == 4  # two nodes of one CPU
         most.clear()
         assert len(table(RayRunner(address=runner.address, workers=1).run(bits(parity), cut(10, 2)))) == 5
         assert max(most) == 1
+
+
+class TestOnce:
+    """What is the same for all tasks is fetched, and made, once in each worker."""
+
+    def test_an_engine_is_chosen_once_also_for_a_later_poll_of_the_same_question(self, cluster, tmp_path):
+        made = tmp_path / "made"
+        made.mkdir()
+        one = RayRunner(address=cluster.address)
+        question = bits(Counted(made))
+        for blocks in (cut(40, 5), [Block(40, 50)]):
+            assert len(table(one.run(question, blocks))) == len(blocks)
+        assert 1 <= len(list(made.iterdir())) <= 2  # workers, each of which unpacked it once
+        assert len(table(one.run(bits(Counted(made), seed=1), cut(40, 5)))) == 8
+        assert 2 <= len(list(made.iterdir())) <= 4  # another question is another engine
+
+
+class TestProofs:
+    def proofs(self, **more):
+        data = graph()
+        known = torch.tensor([0, 1, 2, 0, -1, 1, -1, 2])
+        ballots = us.LabelBallots(3).freeze(data, known=known)
+        return us.prove(ballots, us.Row(data, [0, 1, 2, 3, 4, 5, 6]), **more)
+
+    def test_the_proofs_are_those_made_here(self, runner):
+        here, there = self.proofs(), self.proofs(runner=runner)
+        assert here.size.tolist() == there.size.tolist()
+        assert here.label.tolist() == there.label.tolist()
+        assert [here.witness(i) is None for i in range(7)] == [there.witness(i) is None for i in range(7)]
+
+    @pytest.mark.parametrize("change", ["any", "adds", "deletes"])
+    def test_parts_by_label_are_the_whole(self, runner, change):
+        record = self.proofs().record
+        assert runner.sizes(record, change).tolist() == record.sizes(change).tolist()
+
+    def test_others_take_no_runner(self, runner):
+        with pytest.raises(InputError, match="RayRunner or none, not SerialRunner"):
+            self.proofs(runner=SerialRunner())
+        with pytest.raises(Unsupported, match="leave the runner away for Hashed"):
+            us.prove(us.Hashed(Net(), 3), us.Row(graph(), [0]), runner=runner)
+
+    def test_no_room_is_an_error_in_the_end(self, cluster):
+        greedy = RayRunner(address=cluster.address, cpus_per_task=64, patience=0.5)
+        with pytest.raises(WorldError, match="no room for a task of 64 CPU"):
+            self.proofs(runner=greedy)
 
 
 class TestTime:
@@ -184,13 +230,14 @@ class TestTime:
         assert "left" in said
 
     def test_a_piece_is_followed_by_the_rest_of_its_block(self, runner, monkeypatch):
-        module = sys.modules["unswayed.runners.ray"]
+        module = sys.modules["unswayed.runners.ray_blocks"]
 
-        def half(version, name, held, threads, block):
+        def half(version, name, held, threads, share):
+            block = share[0]
             stop = block.stop if block.stop - block.start < 4 else (block.start + block.stop) // 2
-            return stop, Tally(np.array([[stop - block.start]]))
+            return [(Block(block.start, stop), Tally(np.array([[stop - block.start]])))]
 
-        monkeypatch.setattr(module, "count_block", half)
+        monkeypatch.setattr(module, "count_blocks", half)
         found = {(b.start, b.stop): part for b, part in runner.run(bits(parity), cut(40, 20))}
         edges = sorted(found)
         assert edges[0][0] == 0

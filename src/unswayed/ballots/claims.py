@@ -39,10 +39,11 @@ FAKES = f"A fake node says at most what the cap allows and has no known label; l
 
 
 Claim = Callable[[Any, Any], tuple[Record, str]]
+Sizing = Callable[[Electorate], IntArray]
 
 
-def proofs(model: Any, threat: Any) -> Proofs:
-    """The exact proofs of a frozen model under a threat."""
+def proofs(model: Any, threat: Any, sizes: Sizing | None = None) -> Proofs:
+    """The exact proofs of a frozen model under a threat; `sizes` finds those of an electorate elsewhere."""
     claim = CLAIMS.get(threat.kind)
     if claim is None:
         raise Unsupported(
@@ -53,7 +54,7 @@ def proofs(model: Any, threat: Any) -> Proofs:
     return Proofs.of(
         record,
         about(threat, model.classes),
-        size=_sizes_on_card(model, record),
+        size=_sizes_elsewhere(model, record, sizes),
         told=told,
         model=described,
         reads={OWN_ROW: "own row", FAKES: "fakes"}.get(told, "surroundings"),
@@ -62,10 +63,12 @@ def proofs(model: Any, threat: Any) -> Proofs:
     )
 
 
-def _sizes_on_card(model: Any, record: Record) -> IntArray | None:
-    """The sizes, computed where the model's tables lie; None where that is the CPU or nothing is gained."""
+def _sizes_elsewhere(model: Any, record: Record, sizes: Sizing | None) -> IntArray | None:
+    """The sizes, found by `sizes` or on the card where the model's tables lie; None where they are found here."""
     device = model.own_table.device
-    return sizes_on(record, device) if device.type != "cpu" and isinstance(record, Electorate) else None
+    if not isinstance(record, Electorate) or (sizes is None and device.type == "cpu"):
+        return None
+    return sizes_on(record, device) if sizes is None else sizes(record)
 
 
 def about(threat: Any, classes: int) -> About:

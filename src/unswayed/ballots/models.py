@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
-from unswayed.ballots.claims import proofs
+from unswayed.ballots.claims import Sizing, proofs
 from unswayed.ballots.fixed import SCALE, check_exact, check_not_structural, fixed, hash_of, same_memory
 from unswayed.ballots.labels import Said, read_known
 from unswayed.ballots.links import Links, codes
@@ -141,12 +141,15 @@ class BallotModel(Tabled):
         check_exact(fixed(own), fixed(self.tau * own), fixed(said.rows), links.nodes)
         return self.keep(**tables)
 
-    def prove_under(self, threat: Any) -> Proofs:
-        """Exact proofs under a threat; freezes the model on the threat's graph, without known labels, if it is not frozen."""
+    def prove_under(self, threat: Any, sizes: Sizing | None = None) -> Proofs:
+        """Exact proofs under a threat; freezes the model on the threat's graph, without known labels, if it is not frozen.
+
+        `sizes` finds the sizes of an electorate elsewhere.
+        """
         check_unaltered(self, *ANSWERED)
         if not self.frozen:
             self.freeze_for(threat)
-        return proofs(self.eval(), threat)
+        return proofs(self.eval(), threat, sizes)
 
     def freeze_for(self, threat: Any) -> None:
         """Freeze on the graph of a threat."""

@@ -1,36 +1,32 @@
-"""Blocks of sample numbers as Ray tasks: the votes are the serial runner's, on however many machines.
+"""RayRunner: where the cluster is, how much of it is used, and what is sent there.
 
-The question (model, graph, settings) goes once into Ray's object store; each worker process fetches it once, builds its
-engine once, and then answers with nothing but counts, of as much of a block as it counted in about a second. A block is a
-pure function of its sample numbers, so a block whose worker died is simply asked again, and none can be counted twice: what
-a task has counted is yielded when its one answer arrives, and only the rest of its block is asked for.
+The votes are the serial runner's, on however many machines. `ray_blocks` hands out blocks of sample numbers, `ray_sizes` the targets of
+a proof; what all tasks need goes once into Ray's object store, and each worker process fetches it once.
 """
 
+import hashlib
 import os
 import socket
 import sys
 import sysconfig
 import time
-import uuid
-from collections import deque
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from unswayed._version import __version__
-from unswayed.errors import InputError, UnswayedError, WorldError
-from unswayed.runners.serial import Pace, in_pieces
-from unswayed.sampling.engines import Engine, choose
+import numpy as np
+import numpy.typing as npt
+
+from unswayed.errors import InputError, WorldError
+from unswayed.runners.ray_blocks import KEPT, Run, first_line
+from unswayed.runners.ray_sizes import sizes_by_parts
 from unswayed.sampling.question import Block, Question
 from unswayed.sampling.tally import Tally
+from unswayed.theory.electorate import Electorate
 
 LOCAL = "local"
 TRIES = 3  # at a client server that answers and then gives up
-PULSE = 5.0  # seconds between looks at the cluster while nothing finishes
-KEPT = "Every finished block is kept: with a store, the same call goes on from there."
-
-_engines: dict[str, tuple[Engine, Pace]] = {}  # in a worker: who answers the question it is working on
 
 
 @dataclass(eq=False)
@@ -66,7 +62,11 @@ class RayRunner:
         if question.device.startswith("cuda") and not self.gpus_per_task:
             raise InputError("On a GPU, RayRunner needs gpus_per_task (1, or a fraction to share one).")
         ray = self._connect()
-        yield from _Run(ray, self, _put(ray, question)).results(blocks)
+        yield from Run(ray, self, *_put(ray, question)).results(blocks)
+
+    def sizes(self, people: Electorate, change: str = "any") -> npt.NDArray[np.int64]:
+        """The sizes of an electorate, some of its targets in each task: equal to its own."""
+        return sizes_by_parts(self._connect(), self, people, change)
 
     def close(self) -> None:
         """Leave the cluster; stops it if this runner started it. Happens by itself when the process ends."""
@@ -86,6 +86,20 @@ class RayRunner:
         rooms = [int(resources.get(name, 0) // each) for name, each in wanted.items() if each > 0]
         return min(rooms, default=self.workers or 1)
 
+    def room(self, slots: int) -> int:
+        """How many tasks may be handed out: twice those that can run, so that no worker idles, unless fewer are allowed to run."""
+        bound = self.workers if not (self._mine and self.address == LOCAL) else None
+        return max(1, bound if bound is not None and bound < slots else 2 * slots)
+
+    def awaited(self, slots: int, since: float) -> bool:
+        """Whether the cluster has room for a task; an error once it has had none since long ago."""
+        if not slots and time.monotonic() - since > self.patience:
+            raise WorldError(
+                f"For {self.patience:.0f} seconds the Ray cluster has had no room for a task of "
+                f"{self.cpus_per_task:g} CPU and {self.gpus_per_task:g} GPU. {KEPT}"
+            )
+        return slots > 0
+
     def _connect(self) -> Any:
         ray = _import_ray()
         if ray.is_initialized():
@@ -103,7 +117,7 @@ class RayRunner:
             _init(ray, self.address, options)
         except Exception as error:  # Ray has no one class for "nobody answers"
             raise WorldError(
-                f"No Ray cluster could be reached at {self.address!r} ({_first_line(error)}); "
+                f"No Ray cluster could be reached at {self.address!r} ({first_line(error)}); "
                 "check the address and that both sides run the same versions of Ray and Python."
             ) from error
         self._mine = True
@@ -121,103 +135,6 @@ def _init(ray: Any, address: str, options: dict[str, Any]) -> None:
                 raise
             ray.shutdown()
             time.sleep(1)
-
-
-class _Run:
-    """One pass over some blocks: which are waiting, which are being counted."""
-
-    def __init__(self, ray: Any, runner: RayRunner, held: Any) -> None:
-        self.ray, self.runner = ray, runner
-        options = {"num_cpus": runner.cpus_per_task, "num_gpus": runner.gpus_per_task, "max_retries": 0}
-        self.task = ray.remote(count_block).options(**options)
-        self.about = (__version__, uuid.uuid4().hex, [held], max(1, int(runner.cpus_per_task)))
-        self.waiting: deque[tuple[Block, int]] = deque()
-        self.asked: dict[Any, tuple[Block, int]] = {}
-        self.last_room = time.monotonic()
-
-    def results(self, blocks: Sequence[Block]) -> Iterator[tuple[Block, Tally]]:
-        """Every block once; before an error is raised, the blocks that are being counted are waited for and kept."""
-        self.waiting.extend((block, 0) for block in blocks)
-        failure: UnswayedError | None = None
-        try:
-            while self.asked or (self.waiting and failure is None):
-                if failure is None:
-                    self._ask()
-                failure = (yield from self._take()) or failure
-            if failure is not None:
-                raise failure
-        finally:
-            for reference in self.asked:
-                self.ray.cancel(reference)
-
-    def _ask(self) -> None:
-        room = self._room()
-        while self.waiting and len(self.asked) < room:
-            block, tries = self.waiting.popleft()
-            self.asked[self.task.remote(*self.about, block)] = (block, tries)
-
-    def _room(self) -> int:
-        """Twice the tasks that can run, so that no worker idles; follows the cluster as machines come and go."""
-        slots, now = self.runner.slots(self.ray.cluster_resources()), time.monotonic()
-        if slots:
-            self.last_room = now
-        elif now - self.last_room > self.runner.patience:
-            raise WorldError(
-                f"For {self.runner.patience:.0f} seconds the Ray cluster has had no room for a task of "
-                f"{self.runner.cpus_per_task:g} CPU and {self.runner.gpus_per_task:g} GPU. {KEPT}"
-            )
-        started_here = self.runner._mine and self.runner.address == LOCAL
-        limit = self.runner.workers if self.runner.workers is not None and not started_here else 2 * slots
-        return max(limit, 1)
-
-    def _take(self) -> Generator[tuple[Block, Tally], None, UnswayedError | None]:
-        """Yields the next finished block, if one finishes soon; returns a failure that asking again cannot mend."""
-        done, _ = self.ray.wait(list(self.asked), num_returns=1, timeout=PULSE)
-        failure: UnswayedError | None = None
-        for reference in done:
-            block, tries = self.asked.pop(reference)
-            try:
-                stop, counted = self.ray.get(reference)
-            except self.ray.exceptions.RayTaskError as error:
-                failure = failure or _explain(error, block)
-            except (
-                self.ray.exceptions.RayError
-            ) as error:  # the worker or its machine died, or ran out of memory
-                if tries >= self.runner.retries:
-                    failure = failure or _died(error, block, tries + 1)
-                else:
-                    self.waiting.appendleft((block, tries + 1))
-            else:
-                if stop < block.stop:
-                    self.waiting.appendleft((replace(block, start=stop), 0))
-                yield replace(block, stop=stop), counted
-        return failure
-
-
-def count_block(version: str, name: str, held: list[Any], threads: int, block: Block) -> tuple[int, Tally]:
-    """What a worker does: counts of a block what takes about a second, with an engine that it builds once for each question.
-
-    Returns the sample number that it came to, and what it counted up to there. `held` wraps the reference to the question in a list, because Ray would unpack a bare one again for every block.
-    """
-    if version != __version__:
-        raise WorldError(
-            f"The worker has unswayed {__version__} and the caller {version}; install the same version everywhere."
-        )
-    if name not in _engines:
-        import ray
-        import torch
-
-        torch.set_num_threads(threads)
-        _engines.clear()
-        engine = choose(ray.get(held[0]))
-        _engines[name] = (engine, Pace.of(engine))
-    engine, pace = _engines[name]
-    done, counted = next(in_pieces(engine, block, pace, _asked))
-    return done.stop, counted
-
-
-def _asked(engine: Engine, block: Block) -> Any:
-    return engine.ask(block.start, block.stop, block.targets)
 
 
 def _import_ray() -> Any:
@@ -238,20 +155,24 @@ def _knock(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
 
 
-def _put(ray: Any, question: Question) -> Any:
-    """The question in the object store; classes from the caller's own files travel by value, not by import."""
+def _put(ray: Any, question: Question) -> tuple[str, Any]:
+    """The question in the object store, and a name that it shares with equal ones alone.
+
+    Classes from the caller's own files travel by value, not by import.
+    """
     modules = [sys.modules[name] for name in _home_made()]
     for module in modules:
         ray.cloudpickle.register_pickle_by_value(module)
     try:
-        return ray.put(question)
+        written = ray.cloudpickle.dumps(question)
     except (TypeError, AttributeError, ValueError, ImportError) as error:  # what pickling raises
         raise InputError(
-            f"The classifier cannot be sent to workers ({_first_line(error)}); what it imports must be installed there."
+            f"The classifier cannot be sent to workers ({first_line(error)}); what it imports must be installed there."
         ) from error
     finally:
         for module in modules:
             ray.cloudpickle.unregister_pickle_by_value(module)
+    return hashlib.sha256(written).hexdigest(), ray.put(np.frombuffer(written, np.uint8))
 
 
 def _home_made() -> list[str]:
@@ -266,35 +187,3 @@ def _home_made() -> list[str]:
         and not file.startswith(library)
         and not {"site-packages", "dist-packages"} & set(Path(file).parts)
     ]
-
-
-def _explain(error: Any, block: Block) -> UnswayedError:
-    """The error of a task that raised: ours as it is, anything else in one sentence."""
-    cause = error.cause if isinstance(error.cause, Exception) else error
-    if isinstance(cause, UnswayedError):
-        return cause
-    where = f"Samples {block.start} to {block.stop - 1} could not be counted"
-    said = f"{type(cause).__name__}: {_first_line(cause)}"
-    if isinstance(cause, MemoryError) or "memory" in str(cause).lower():
-        text = f"{where}: a worker ran out of memory ({said}); a smaller batch_size or fewer workers may fit. {KEPT}"
-    else:
-        text = f"{where}: the classifier failed on a worker ({said}). {KEPT}"
-    failure = WorldError(text)
-    failure.__cause__ = cause
-    return failure
-
-
-def _died(error: Exception, block: Block, tries: int) -> UnswayedError:
-    hint = (
-        "it may need more memory than there is" if "memory" in str(error).lower() else "see the logs of Ray"
-    )
-    failure = WorldError(
-        f"Samples {block.start} to {block.stop - 1} killed their worker {tries} times "
-        f"({type(error).__name__}); {hint}. {KEPT}"
-    )
-    failure.__cause__ = error
-    return failure
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
