@@ -1,8 +1,8 @@
-"""How much slower each engine is with a busy neighbour on every core: torch's own number of threads against one, in one run.
+"""How much slower each engine, and training, is with a busy neighbour on every core: torch's own number of threads against one, in one run.
 
 python -m benchmarks.speed.busy [--neighbours N] [--threads N] [--repeats 5] [--out busy.json]
 
-For each engine the wall time with as many threads as torch would take, divided by its time with one thread; both in turns, the best of
+For each engine, and for a short training, the wall time with as many threads as torch would take, divided by its time with one thread; both in turns, the best of
 several, while a process of its own keeps each core busy. "unguarded" is the module called plainly with all threads: what the timing of threads is for.
 """
 
@@ -22,9 +22,14 @@ from torch_geometric.nn import GCN, GIN, GraphSAGE, global_add_pool
 from torch_geometric.utils import erdos_renyi_graph
 
 import unswayed as us
+from unswayed.datasets import Dataset, split
+from unswayed.models.training import fit
+from unswayed.models.training.clean import CleanSettings
+from unswayed.models.training.stepping import diary
 from unswayed.sampling.engines import choose
 from unswayed.sampling.question import Question
 
+LESSON = CleanSettings(steps=80)
 WARM = 4  # calls before timing, in which threads are chosen
 SECONDS = 2.0  # for the turns of one engine, at most, beyond the first five
 
@@ -116,6 +121,19 @@ def row_of(name: str, question: Question, samples: int, threads: int, repeats: i
     }
 
 
+def training(threads: int, repeats: int) -> dict[str, Any]:
+    """A short training of a two-layer network, its timing of threads included."""
+    data = graph(2_700, 0.0015)
+    data.x, data.y = torch.randn(2_700, 64), torch.arange(2_700) % 7
+    dataset = Dataset("random", "node", 64, 7, data=data)
+    parts = split(dataset, 0)
+    with diary() as kept:
+        asks = dict.fromkeys((1, threads), lambda: fit("sage", dataset, parts, settings=LESSON))
+        seconds = best(asks, repeats)
+    ratio = round(seconds[threads] / seconds[1], 2)
+    return {"engine": "training", "threads": kept.words, "seconds": seconds, "ratio": ratio}
+
+
 def unguarded(threads: int, repeats: int) -> dict[str, Any]:
     """A plain call of a three-layer network with all threads, against one."""
     torch.manual_seed(0)
@@ -140,6 +158,8 @@ def main() -> None:
         for name, (question, samples) in questions().items():
             rows.append(row_of(name, question, samples, given.threads, given.repeats))
             print(rows[-1], file=sys.stderr, flush=True)
+        rows.append(training(given.threads, given.repeats))
+        print(rows[-1], file=sys.stderr, flush=True)
     worst = max(row["ratio"] for row in rows[1:])
     print(json.dumps({"worst": worst, "unguarded": rows[0]["ratio"]}))
     if given.out:

@@ -9,7 +9,7 @@ from torch_geometric.nn import GCN
 
 import unswayed as us
 from unswayed.sampling import stream, threads
-from unswayed.sampling.threads import PATIENCE, TRIES, Threads, few
+from unswayed.sampling.threads import PATIENCE, PROBE, TRIES, Threads, few
 
 
 @pytest.fixture(autouse=True)
@@ -72,6 +72,37 @@ def test_it_looks_again_when_work_gets_slow(worker):
     for _ in range(PATIENCE + 2 * TRIES):
         chosen.run(1, work)
     assert chosen.number == 1
+
+
+@pytest.mark.usefixtures("two")
+def test_many_threads_that_were_lucky_in_a_busy_moment_are_found_out_soon(worker):
+    cost = {1: 0.05, 2: 0.03}
+    chosen, work = Threads(), worker(cost)
+    for _ in range(2 * TRIES):
+        chosen.run(1, work)
+    assert chosen.number == 2
+    cost |= {1: 0.025, 2: 0.035}  # not slow enough to be noticed without a look at one thread
+    for _ in range(PROBE + 1 + 2 * TRIES):
+        chosen.run(1, work)
+    assert chosen.number == 1
+
+
+@pytest.mark.usefixtures("two")
+def test_many_threads_that_help_are_doubted_ever_more_seldom(worker):
+    chosen, work = Threads(), worker({1: 0.02, 2: 0.01})
+    taken = [chosen.run(1, work) for _ in range(2 * TRIES + 100)][2 * TRIES :]
+    assert [place for place, number in enumerate(taken) if number == 1] == [4, 8, 16, 32, 64]
+    assert chosen.words == "2 of 2"
+
+
+@pytest.mark.usefixtures("two")
+def test_a_number_that_was_asked_for_or_decided_otherwise_is_not_timed(worker):
+    fixed, work = Threads(fixed=3), worker({1: 0.01, 3: 1.0})
+    assert [fixed.run(1, work) for _ in range(9)] == [3] * 9
+    assert fixed.words == "3 of 3"
+    fixed.stay("as more change its bits")
+    assert [fixed.run(1, work) for _ in range(9)] == [1] * 9
+    assert fixed.words == "1 of 3, as more change its bits"
 
 
 def test_one_thread_is_never_timed():

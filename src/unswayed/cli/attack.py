@@ -150,7 +150,7 @@ def attack_words(words: dict[str, Any], store: Path | None, **settings: Any) -> 
     plan = make_plan(words, store)
     target = make_threat(plan, None)
     net = make_model(plan)
-    record = make_record(plan, _command(words, plan, settings), None)
+    record = make_record(plan, _command(words, plan, settings), None, net)
     note(f"Polling {plural(len(target), 'target')}, {plan.samples:,} samples each …")
     votes = run_plan(plan, target, net, record)
     certs = certify(votes, alpha=plan.alpha, bounds=plan.bounds, family=plan.family)

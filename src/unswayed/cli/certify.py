@@ -120,7 +120,7 @@ def certify_words(
     plan = make_plan(words, store)
     threat = make_threat(plan, plan.until_size if want is None else want)
     model = make_model(plan)
-    record = make_record(plan, command_of(words, plan), make_floor(plan) if words["floor"] else None)
+    record = make_record(plan, command_of(words, plan), make_floor(plan) if words["floor"] else None, model)
     record = replace(record, sees=sees(model, plan.noise, plan.edge_attr))
     most = "" if plan.until is None else "at most "
     note(f"Polling {plural(len(threat), 'target')}, {most}{plan.samples:,} samples each …")

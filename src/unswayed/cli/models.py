@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from unswayed.cli.common import note, warn, working
 from unswayed.cli.inputs import Targets, load_factory, load_weights
 from unswayed.cli.plan import Plan
-from unswayed.cli.record import WEIGHTS, read_record
+from unswayed.cli.record import WEIGHTS, read_record, tell_threads
 from unswayed.datasets import Dataset, Split
 from unswayed.errors import InputError, StoreError
 
@@ -70,12 +70,13 @@ def _kept_weights(store: Path, training: Mapping[str, Any]) -> Path | None:
 def _train(plan: Plan) -> Any:
     from unswayed.models.training import fit
     from unswayed.models.training.keeping import threads_in_words
+    from unswayed.models.training.stepping import diary
 
     _warn_of_large(plan.dataset)
     how = f"{plan.recipe}, {plan.protocol}; {threads_in_words(plan.device)}"
     note(f"Training {plan.model} on {plan.dataset.name} ({how}) …")
-    with working("training") as progress:
-        return fit(
+    with working("training") as progress, diary() as kept:
+        model = fit(
             plan.model if plan.built_in else _own(plan),
             plan.dataset,
             plan.split,
@@ -87,6 +88,7 @@ def _train(plan: Plan) -> Any:
             progress=progress,
             teacher=_teacher(plan) if plan.recipe == "distill" else None,
         )
+    return tell_threads(model, threads_in_words(plan.device, kept))
 
 
 def _warn_of_large(dataset: Dataset) -> None:

@@ -214,13 +214,13 @@ def _more(samples: int) -> list[int]:
     return [step * 10**power for power in range(3, 9) for step in (1, 2, 5) if step * 10**power > samples]
 
 
-def make_record(plan: Plan, command: str, floor: tuple[float, str] | None) -> Record:
+def make_record(plan: Plan, command: str, floor: tuple[float, str] | None, model: Any) -> Record:
     """What is remembered of this run."""
     data = plan.dataset
     return Record(
         title=f"{plan.model} on {data.name}",
         command=command,
-        training=plan.training | threads_told(plan.trains, plan.device),
+        training=plan.training | (threads_told(model, plan.store) if plan.trains else {}),
         samples=plan.samples,
         alpha=plan.alpha,
         bounds=plan.bounds,

@@ -28,6 +28,7 @@ from unswayed.cli.record import (
     open_run,
     read_record,
     sketches,
+    tell_threads,
     threads_told,
     write_record,
 )
@@ -35,7 +36,8 @@ from unswayed.cli.threat import read_threat
 from unswayed.datasets import Dataset, Split
 from unswayed.errors import InputError, StoreError
 from unswayed.models.building import NAMES
-from unswayed.models.training.keeping import threads_in_words
+from unswayed.models.training.keeping import telling, threads_in_words
+from unswayed.models.training.stepping import diary
 from unswayed.proving import prove
 
 LABELS, TRAINED, HASHED = "label-ballots", "ballots", "hashed:"
@@ -126,7 +128,7 @@ def prove_words(words: dict[str, Any]) -> tuple[Certified, Record]:
     certs = certs.named(
         targets=plan.targets.names, classes=plan.dataset.class_names, nodes=plan.dataset.node_names
     )
-    record = replace(_record(plan, floor), positive=positive)
+    record = replace(_record(plan, floor, model), positive=positive)
     if store is not None:
         write_record(store, record)
         keep_weights(store, model)
@@ -186,8 +188,10 @@ def make_model(plan: ProvePlan) -> Any:
     if plan.model == TRAINED or plan.hashed:
         how = f"{plan.protocol}; {threads_in_words(plan.device)}"
         note(f"Training {plan.model} on {plan.dataset.name} ({how}) …")
-        with working("training") as progress:
-            return _hashed(plan, progress) if plan.hashed else _trained(plan, progress)
+        with working("training") as progress, diary() as kept:
+            told = telling(progress)
+            model = _hashed(plan, told) if plan.hashed else _trained(plan, told)
+        return tell_threads(model, threads_in_words(plan.device, kept))
     model = load_factory(plan.model, plan.dataset)
     if plan.dataset.task == "node" and getattr(model, "frozen", None) is False:
         model.freeze(plan.dataset.graph, known=plan.known)
@@ -232,13 +236,13 @@ def _hashed(plan: ProvePlan, progress: Any) -> Any:
     ).cpu()  # fmt: skip
 
 
-def _record(plan: ProvePlan, floor: tuple[float, str] | None) -> Record:
+def _record(plan: ProvePlan, floor: tuple[float, str] | None, model: Any) -> Record:
     """What is remembered of this proof; it has no samples and no alpha."""
     data = plan.dataset
     return Record(
         title=f"{plan.model} on {data.name}",
         command=plan.command,
-        training=plan.training | threads_told(plan.model == TRAINED or plan.hashed, plan.device),
+        training=plan.training | (threads_told(model) if plan.model == TRAINED or plan.hashed else {}),
         samples=0,
         alpha=0.0,
         bounds="exact",

@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
 from unswayed.certificates import Certified, certify, certify_top
+from unswayed.cli.common import note
 from unswayed.errors import InputError, StoreError, WorldError
 from unswayed.files import write_atomically
 from unswayed.report.summary import Summary, summarise
@@ -103,11 +105,21 @@ class _Floor:
     name: str
 
 
-def threads_told(trained: bool, device: str) -> dict[str, str]:
-    """With how many threads a model was trained here, and why; empty where it was not."""
-    from unswayed.models.training.keeping import threads_in_words
+_threads: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
-    return {"threads": threads_in_words(device)} if trained else {}
+
+def tell_threads(model: Any, words: str) -> Any:
+    """The model, once it is said and kept with how many threads it was trained."""
+    note(f"Trained with {words}.")
+    _threads[model] = words
+    return model
+
+
+def threads_told(model: Any, store: Path | None = None) -> dict[str, str]:
+    """With how many threads the model was trained, now or when its weights came into the store."""
+    before = None if model in _threads or store is None else read_record(store)
+    told = _threads.get(model) if before is None else before.training.get("threads")
+    return {} if told is None else {"threads": told}
 
 
 def write_record(folder: Path, record: Record) -> None:

@@ -26,6 +26,7 @@ from unswayed.files import write_atomically
 from unswayed.models.floors import floor
 from unswayed.models.training import fit, untrained
 from unswayed.models.training.keeping import Progress, threads_in_words
+from unswayed.models.training.stepping import diary
 from unswayed.models.training.teacher import soft_labels
 from unswayed.models.training.view import view
 from unswayed.polling import poll
@@ -100,7 +101,7 @@ class Run:
         noise = None if about.recipe == "clean" else Flip(beta=BETA)
         with self.working("teacher"):
             teacher = self._teacher(dataset, parts) if about.recipe == "distill" else None
-        with self.working("training") as progress:
+        with self.working("training") as progress, diary() as kept:
             model = fit(
                 about.model,
                 dataset,
@@ -114,7 +115,7 @@ class Run:
                 progress=progress,
             )
         spent = time.perf_counter() - begin
-        say(f"{about.key}: trained in {spent:.1f} s ({threads_in_words(self.device)})")
+        say(f"{about.key}: trained in {spent:.1f} s ({threads_in_words(self.device, kept)})")
         save_file(
             {name: value.contiguous() for name, value in model.state_dict().items()}, self.folder / WEIGHTS
         )

@@ -22,6 +22,7 @@ from unswayed.models.training.keeping import seeded
 from unswayed.models.training.teacher import soft_labels
 from unswayed.models.training.together import EnsembleSettings, fit_ensemble
 from unswayed.models.training.view import View, view
+from unswayed.sampling.threads import threads
 
 LABELS = CleanSettings()
 DISTILLED = CleanSettings(steps=300, weight_decay=0.0)
@@ -65,6 +66,7 @@ def floor(
     return max(options, key=lambda option: option.validation)
 
 
+@threads(1)
 def floors(
     dataset: Dataset,
     split: Split,

@@ -19,6 +19,7 @@ from unswayed.models.training.keeping import seeded
 from unswayed.models.training.own_scores import APART, MEMBERS
 from unswayed.models.training.teacher import EVERY_TEACHER, taught
 from unswayed.models.training.view import View, alone, view
+from unswayed.sampling.threads import threads
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ DISTILLED = (
 )
 
 
+@threads(1)
 def all_floors(
     dataset: Dataset,
     split: Split,

@@ -5,6 +5,7 @@ can take thirty times as long as one thread alone.
 """
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -18,6 +19,7 @@ TRIES = 2  # timings of each number, in turns, so that a busy moment does not de
 GAIN = 0.9  # of one thread's time: more threads that bring less are not worth their waiting
 HOPELESS = 3.0  # times one thread's time: no second timing
 SLOW, PATIENCE = 2.0, 3  # so many pieces in a row that take so many times as long as usual are timed again
+PROBE = 4  # pieces that many threads do before one thread is tried again; then twice as many, and so on
 WORK = 0.03  # seconds at most for each trial
 _given: ContextVar[int | None] = ContextVar("given", default=None)  # while fewer are at work than there were
 
@@ -52,18 +54,26 @@ def few(device: str | torch.device = "cpu") -> int:
 class Threads:
     """Runs pieces of work with the number of threads that was fastest on the first of them."""
 
-    def __init__(self, device: str | torch.device = "cpu") -> None:
-        self.most = given() if torch.device(device).type == "cpu" else 1
-        self.number: int | None = 1 if self.most == 1 else None  # None: being timed
+    def __init__(self, device: str | torch.device = "cpu", fixed: int | None = None) -> None:
+        self.most = (fixed or given()) if torch.device(device).type == "cpu" else 1
+        self.number: int | None = 1 if self.most == 1 else fixed  # None: being timed
+        self.settled = self.number is not None  # nothing is to be timed
+        self.reason = ""  # why one thread is enough, where timing has no say
         self.seen: dict[int, list[float]] = {}
-        self.late = 0
+        self.late, self.done = 0, 0  # pieces in a row that were slow, and all since the choice
+        self.recent: deque[float] = deque(maxlen=TRIES)  # what many threads took lately
         self.cost: float | None = None  # seconds that the latest work took for its size
 
     @property
     def words(self) -> str:
         """What was chosen, for people."""
-        chosen = self.now
-        return f"{chosen} of {self.most}" if self.most > 1 else str(chosen)
+        chosen = self.number or self.now
+        why = f", {self.reason}" if self.reason else ""
+        return f"{chosen} of {self.most}{why}" if self.most > 1 else str(chosen)
+
+    def stay(self, reason: str) -> None:
+        """One thread from now on."""
+        self.number, self.settled, self.reason = 1, True, reason
 
     def run(self, size: float, work: Callable[[], Result]) -> Result:
         """What the work returns; `size` says how much of it there is, so that pieces of different size compare."""
@@ -78,17 +88,27 @@ class Threads:
 
     @property
     def now(self) -> int:
-        """The number to work with: the one that was chosen, or while that is open the one timed least, one thread first."""
-        return self.number or min((1, self.most), key=lambda number: len(self.seen.get(number, ())))
+        """The number to work with: the one that was chosen, or while that is open the one timed least, one thread first.
+
+        Many threads that were chosen in a busy moment may be slow in all others, so now and then one does a piece again.
+        """
+        if self.number is None:
+            return min((1, self.most), key=lambda number: len(self.seen.get(number, ())))
+        return 1 if not self.settled and self._probing else self.number
+
+    @property
+    def _probing(self) -> bool:
+        """Whether so many pieces are done as 4, 8, 16 and so on."""
+        return self.done >= PROBE and self.done & (self.done - 1) == 0
 
     def heard(self, number: int, took: float, size: float) -> None:
         """Learn from a piece of work of this size, done with so many threads in so many seconds."""
-        if self.most == 1:
+        if self.settled:
             return
         cost = took / size
         if self.number is None:
             self.seen.setdefault(number, []).append(cost)
-            if number > 1 and cost > HOPELESS * min(self.seen[1]):
+            if number > 1 and self.hopeless(cost):
                 self.number = 1
             elif took > WORK and self.most not in self.seen and trial(self.most) > HOPELESS * trial(1):
                 self.number = 1  # long work is not even tried where a short trial is hopeless
@@ -96,10 +116,23 @@ class Threads:
                 best = {n: min(costs) for n, costs in self.seen.items()}
                 self.number = self.most if best[self.most] < GAIN * best[1] else 1
             return
-        usual = min(self.seen[number])
-        self.late = self.late + 1 if cost > SLOW * usual else 0
+        self.done += 1
+        if number != self.number:
+            if number == 1 and self.recent and min(self.recent) > GAIN * cost:
+                self._look_again()
+            return
+        self.recent.append(cost)
+        self.late = self.late + 1 if cost > SLOW * min(self.seen[number]) else 0
         if self.late >= PATIENCE:
-            self.number, self.seen, self.late = None, {}, 0
+            self._look_again()
+
+    def _look_again(self) -> None:
+        self.number, self.seen, self.late, self.done = None, {}, 0, 0
+        self.recent.clear()
+
+    def hopeless(self, cost: float) -> bool:
+        """Whether a piece that many threads did at this cost is enough to know that they do not help."""
+        return not self.settled and 1 in self.seen and cost > HOPELESS * min(self.seen[1])
 
 
 def trial(number: int) -> float:

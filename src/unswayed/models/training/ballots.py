@@ -29,8 +29,10 @@ from unswayed.models.training.classroom import (
 )
 from unswayed.models.training.keeping import Best, Progress, ThinDropout, seeded
 from unswayed.models.training.own_scores import MEMBERS, OwnScores, Weights
+from unswayed.models.training.stepping import descend
 from unswayed.models.training.view import view
 from unswayed.models.training.worst import Rows, margins, most_against, worst_harm
+from unswayed.sampling.threads import threads
 
 # how clearly own scores speak beside label ballots, as a start: their usual lead, in ballots
 LEANINGS = (0.0, 0.1, 0.2, 0.4, 0.8, 1.6)
@@ -39,6 +41,7 @@ LOUDER = (0.5, 0.7, 1.4, 2.0, 2.8, 4.0)
 TINY = 1e-6
 
 
+@threads(1)
 def fit_ballots(
     dataset: Dataset,
     split: Split,
@@ -204,10 +207,8 @@ class _Teaching:
         better = 0
         for step in range(1, settings.steps + 1):
             network.train()
-            optimiser.zero_grad()
             shown = links if dropped is None else replace(links, x=dropped())
-            self._loss(network, shown, starts, step).backward()  # type: ignore[no-untyped-call]
-            optimiser.step()
+            descend(optimiser, self._loss(network, shown, starts, step))
             if step % settings.check_every == 0 or step == settings.steps:
                 before = best.score
                 self._offer(best, network.eval())

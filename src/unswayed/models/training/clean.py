@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from unswayed.models.training.keeping import Best, Progress, ThinDropout, accuracy
+from unswayed.models.training.stepping import descend
 from unswayed.models.training.view import View
 
 
@@ -47,11 +48,8 @@ def fit_clean(
     features = ThinDropout(data.x, chosen.input_dropout)
     for step in range(1, chosen.steps + 1):
         model.train()
-        optimiser.zero_grad()
         logits = model(features(), data.edge_index)
-        loss = functional.cross_entropy(logits[nodes], wanted[nodes])
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
+        descend(optimiser, functional.cross_entropy(logits[nodes], wanted[nodes]))
         if step % chosen.check_every == 0 or step == chosen.steps:
             best.offer(_score(model, seen), model)
             if progress is not None:

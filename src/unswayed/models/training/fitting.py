@@ -12,14 +12,15 @@ from unswayed.models.building import build
 from unswayed.models.ensembles import Ensemble
 from unswayed.models.training.clean import CLEAN_GAT, fit_clean
 from unswayed.models.training.graphs import CLEAN, GraphSettings, fit_graphs
-from unswayed.models.training.keeping import Progress, seeded, timing
+from unswayed.models.training.keeping import Progress, seeded, telling
 from unswayed.models.training.noisy import fit_noisy
+from unswayed.models.training.stepping import asking
 from unswayed.models.training.teacher import soft_labels
 from unswayed.models.training.together import EnsembleSettings, fit_ensemble
 from unswayed.models.training.view import View, view
 from unswayed.sampling.modes import evaluating
 from unswayed.sampling.signatures import forward_names
-from unswayed.sampling.threads import Threads
+from unswayed.sampling.threads import threads
 from unswayed.theory.noise import Noise
 
 RECIPES = ("clean", "noise", "distill")
@@ -41,6 +42,7 @@ def untrained(model_name: str, dataset: Dataset, recipe: str, *, seed: int = 0) 
     return build(name, dataset.num_features, dataset.num_classes, task=dataset.task, seed=seed, **sizes)
 
 
+@threads(1)
 def fit(
     model_name: str | nn.Module,
     dataset: Dataset,
@@ -54,7 +56,7 @@ def fit(
     progress: Progress | None = None,
     settings: Any = None,
     teacher: Tensor | None = None,
-    threads: int | None = 1,
+    threads: int | None = None,
 ) -> nn.Module:
     """A trained model in eval mode on `device`; the seed decides everything, and no test label is ever read.
 
@@ -62,30 +64,20 @@ def fit(
     learns a clean-graph teacher's soft labels under fresh noise. Under the inductive protocol the test nodes, their
     features and their edges are absent from all training. Early stopping looks at validation targets only; a graph network
     under `noise` (five small GINs) never stops early and learns the validation graphs' labels too. `progress` is called
-    with (step, steps, message). Equal seeds give equal weights, bit for bit on the same kind of machine: for that, training works
-    with one thread, whatever torch is set to. With `threads=None` it times one against all of torch's, looks again when steps get
-    slow, and says in `progress` what it chose; sums then come in other parts, and equal seeds differ in their last bits.
+    with (step, steps, message). Equal seeds give equal weights, bit for bit on the same kind of machine, whatever the number of
+    threads: one and all of torch's are timed step by step, again when steps get slow, more than one share out only what they cannot
+    change, and `progress` tells what was chosen. `threads` is a number to take in place of timing.
     `model_name` may be a module of your own, `forward(x, edge_index)` (for graphs with `batch`), which is then trained as it is.
     `teacher` gives the soft labels of every visible node where they are already known. The model "ballots" is a
     `BallotNetwork` trained against the worst changes of a row and frozen on the whole graph, ready for `prove`; it knows no
     recipes.
     """
-    if threads not in (1, None):
-        raise InputError(
-            f"threads must be 1 (equal seeds give equal weights) or None (timed), not {threads!r}."
-        )
-    pick = Threads(device) if threads is None else None
-    with timing(pick):
+    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
+        raise InputError(f"threads must be a whole number from 1 up, or None (timed), not {threads!r}.")
+    with asking(threads):
         return _fit(
-            model_name, dataset, split, recipe, noise, protocol, seed, device, _telling(progress, pick), settings, teacher
+            model_name, dataset, split, recipe, noise, protocol, seed, device, telling(progress), settings, teacher
         )  # fmt: skip
-
-
-def _telling(progress: Progress | None, pick: Threads | None) -> Progress | None:
-    """The same, which also tells how many threads are at work where they are timed."""
-    if progress is None or pick is None:
-        return progress
-    return lambda step, steps, message: progress(step, steps, f"{message}, threads: {pick.words}")
 
 
 def _fit(

@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 
 from unswayed.datasets import Dataset, Split
 from unswayed.models.training.keeping import Best, Progress
+from unswayed.models.training.stepping import descend
 from unswayed.sampling.stream import Stream
 from unswayed.theory.noise import Noise
 
@@ -107,10 +108,7 @@ def fit_graphs(
         model.train()
         picked = train[torch.randint(len(train), (chosen.batch,), device=device)]
         logits = model(*pool.batch(picked, noise, stream, step * chosen.batch))
-        loss = functional.cross_entropy(logits, pool.y[picked])
-        optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
+        descend(optimiser, functional.cross_entropy(logits, pool.y[picked]))
         schedule.step()
         if step % chosen.check_every == 0 or step == chosen.steps:
             best.offer(_accuracy(model, pool, val, noise, stream, chosen), model)

@@ -10,6 +10,7 @@ from unswayed.models.training.fitting import untrained
 from unswayed.models.training.graphs import CLEAN, fit_graphs
 from unswayed.models.training.keeping import Progress, seeded
 from unswayed.models.training.view import view
+from unswayed.sampling.threads import threads
 
 GROUPS = 30
 HASHED = CleanSettings(steps=300, check_every=25)  # every look at validation asks all groups
@@ -20,6 +21,7 @@ def hashed_untrained(model_name: str, dataset: Dataset, *, groups: int = GROUPS,
     return Hashed(untrained(model_name, dataset, "clean", seed=seed), groups)
 
 
+@threads(1)
 def fit_hashed(
     model_name: str,
     dataset: Dataset,

@@ -3,83 +3,58 @@
 import contextlib
 import copy
 import os
-import time
 from collections.abc import Callable, Iterator
-from contextvars import ContextVar
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from unswayed.sampling.threads import Threads
+from unswayed.models.training.stepping import Diary, at_work, paced
 
 Progress = Callable[[int, int, str], None]
-_timed: ContextVar[Threads | None] = ContextVar("timed", default=None)  # who picks the threads of training
 
 
-def threads_in_words(device: str) -> str:
-    """How many threads `seeded` trains with, and why."""
+def threads_in_words(device: str, kept: Diary | None = None) -> str:
+    """How `seeded` comes by its threads; once something was trained, what it came to."""
     if torch.device(device).type == "cuda":
         return "on the card, sums in a fixed order, so that equal seeds give equal weights"
-    return "one thread, so that equal seeds give equal weights on any number of cores"
+    if kept is None:
+        return "threads by timing"
+    return f"{kept.words}; equal seeds give equal weights with any number"
+
+
+def telling(progress: Progress | None) -> Progress | None:
+    """The same, which also tells how many threads are at work."""
+    if progress is None:
+        return None
+
+    def told(step: int, steps: int, message: str) -> None:
+        progress(step, steps, f"{message}, threads: {number}" if (number := at_work()) else message)
+
+    return told
 
 
 @contextlib.contextmanager
 def seeded(seed: int, device: str) -> Iterator[None]:
-    """Whatever torch draws inside depends on the seed alone, and the caller's generators are left as they were.
+    """Whatever torch draws and adds up inside depends on the seed alone, and the caller's generators are left as they were.
 
-    One thread, unless `timing` is on: torch adds up whole tensors, and gradients of what was looked up, in as many parts as there
-    are threads, so that more of them change last bits; and on a busy machine two threads that wait for each other were five times
-    slower than one. On a card, sums in a fixed order in place of atomic ones.
+    Steps that `descend` does take as many threads as are fastest, and have the bits of one thread whatever their number. On a card, sums
+    in a fixed order in place of atomic ones.
     """
     devices = [torch.device(device).index or 0] if torch.device(device).type == "cuda" else []
-    threads, fixed = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
-    warns = torch.is_deterministic_algorithms_warn_only_enabled()
-    torch.set_num_threads(1)
+    fixed, warns = (
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+    )
     if devices:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it matrix products may vary
         torch.use_deterministic_algorithms(True, warn_only=True)
     try:
-        with torch.random.fork_rng(devices=devices), _stepping(_timed.get()):
+        with torch.random.fork_rng(devices=devices), paced(device):
             torch.manual_seed(seed)
             yield
     finally:
-        torch.set_num_threads(threads)
         torch.use_deterministic_algorithms(fixed, warn_only=warns)
-
-
-@contextlib.contextmanager
-def timing(pick: Threads | None) -> Iterator[None]:
-    """While it lasts, `seeded` trains with as many threads as `pick` finds fastest; with None, with one."""
-    before = _timed.set(pick)
-    try:
-        yield
-    finally:
-        _timed.reset(before)
-
-
-@contextlib.contextmanager
-def _stepping(pick: Threads | None) -> Iterator[None]:
-    """Every step of an optimiser is a piece of work: the next one is done with the number of threads that was fastest so far."""
-    if pick is None:
-        yield
-        return
-    number, since = pick.now, time.perf_counter()
-    torch.set_num_threads(number)
-
-    def stepped(*_: Any) -> None:
-        nonlocal number, since
-        pick.heard(number, time.perf_counter() - since, 1.0)
-        number = pick.now
-        torch.set_num_threads(number)
-        since = time.perf_counter()
-
-    hook = register_optimizer_step_post_hook(stepped)
-    try:
-        yield
-    finally:
-        hook.remove()
 
 
 def accuracy(logits: Tensor, labels: Tensor) -> float:

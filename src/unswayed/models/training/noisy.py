@@ -17,6 +17,7 @@ from torch_geometric.data import Data
 from unswayed.errors import InputError, Unsupported
 from unswayed.models.training.clean import CleanSettings, fit_clean
 from unswayed.models.training.keeping import Best, Progress, ThinDropout
+from unswayed.models.training.stepping import descend
 from unswayed.models.training.view import View
 from unswayed.sampling.engines.plans.surroundings import Surroundings
 from unswayed.sampling.engines.rows.row import row_logits, row_plan
@@ -114,10 +115,7 @@ def fit_noisy(
         nodes = pool[torch.randint(len(pool), (chosen.batch,), device=pool.device)]
         dropped = Data(x=features(), edge_index=seen.data.edge_index)
         rows = noisy.rows(nodes, step * chosen.batch)
-        loss = functional.cross_entropy(ask(model, dropped, nodes, rows), targets[nodes])
-        optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
+        descend(optimiser, functional.cross_entropy(ask(model, dropped, nodes, rows), targets[nodes]))
         if step % chosen.check_every == 0 or step == chosen.steps:
             best.offer(noisy.accuracy(model, seen.val, chosen.checks, chosen.batch), model)
             if progress is not None:

@@ -17,6 +17,8 @@ from unswayed.ballots.pairs import PairBallots, merged
 from unswayed.datasets import Dataset, Split
 from unswayed.errors import InputError
 from unswayed.models.training.keeping import Progress, seeded
+from unswayed.models.training.stepping import descend
+from unswayed.sampling.threads import threads
 
 MOST = 2**27  # graphs times kinds of pairs that are kept in memory
 
@@ -118,6 +120,7 @@ class Counted:
         return float(torch.stack(holds).mean())
 
 
+@threads(1)
 def fit_pairs(
     dataset: Dataset,
     split: Split,
@@ -173,9 +176,7 @@ def _taught(
             margin, harm = lesson.margins(network)
             loss = (1 - share) * functional.cross_entropy(-margin, counted.y)
             loss = loss + share * functional.cross_entropy(-(margin - (size or 0) * harm), counted.y)
-            optimiser.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimiser.step()
+            descend(optimiser, loss)
         with torch.no_grad():
             network.base.add_((lesson.scores(network)[0] - counted.scores(network)[0])[0])
     return network

@@ -14,6 +14,7 @@ from unswayed.models.training.clean import CleanSettings, fit_clean
 from unswayed.models.training.keeping import accuracy, seeded
 from unswayed.models.training.spreading import Spread
 from unswayed.models.training.view import View
+from unswayed.sampling.threads import threads
 
 MEMBERS = 3  # networks whose answers are averaged
 HOPS, RETURN = 10, 0.1  # of personalised PageRank
@@ -60,6 +61,7 @@ class Propagation(nn.Module):
 TEACHERS: dict[str, Callable[[Spread, int, int], nn.Module]] = {"gcn": Convolutions, "appnp": Propagation}
 
 
+@threads(1)
 def soft_labels(seen: View, num_classes: int, *, seed: int, device: str) -> Tensor:
     """float[n, C]: what the teacher that did best on the validation nodes says of every node it may see.
 
@@ -81,6 +83,7 @@ def soft_labels(seen: View, num_classes: int, *, seed: int, device: str) -> Tens
     return best
 
 
+@threads(1)
 def taught(
     seen: View, classes: int, *, seed: int = 0, device: str = "cpu", teachers: Iterable[str] = EVERY_TEACHER
 ) -> Tensor:

@@ -10,6 +10,7 @@ from unswayed.datasets import Dataset
 from unswayed.models.ensembles import Ensemble, Member
 from unswayed.models.training.graphs import GraphPool
 from unswayed.models.training.keeping import Progress
+from unswayed.models.training.stepping import descend
 from unswayed.sampling.stream import Stream
 from unswayed.theory.noise import Noise
 
@@ -52,10 +53,8 @@ def fit_ensemble(
     for step in range(1, settings.steps + 1):
         picked = torch.randint(len(graphs), (settings.batch,), device=device).repeat(settings.copies)
         drawn = pool.batch(picked, noise, stream, step * len(picked))
-        loss = sum((_loss(member, drawn, pool.y[picked], settings) for member in model.members), start=0.0)
-        optimiser.zero_grad()
-        loss.backward()  # type: ignore[union-attr]
-        optimiser.step()
+        losses = (_loss(member, drawn, pool.y[picked], settings) for member in model.members)
+        descend(optimiser, sum(losses, start=torch.zeros((), device=device)))
         schedule.step()
         if progress is not None and (step % TELL_EVERY == 0 or step == settings.steps):
             progress(step, settings.steps, "training")

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from unswayed.models.training.keeping import Best, Progress, ThinDropout
+from unswayed.models.training.stepping import descend
 from unswayed.models.training.view import View
 from unswayed.sampling.engines.asking.whole import transform_first
 from unswayed.sampling.inputs import pair_entries, read_graph
@@ -53,10 +54,8 @@ def fit_whole(
     ]
     for step in range(1, chosen.steps + 1):
         twin.train()
-        optimiser.zero_grad()
         edges = noisy_edges(graph, clean, stream, noises[step % len(noises)], step - 1, step)
-        functional.cross_entropy(twin(features(), edges), targets).backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
+        descend(optimiser, functional.cross_entropy(twin(features(), edges), targets))
         if step % chosen.check_every == 0 or step == chosen.steps:
             best.offer(_score(twin, seen, checks, chosen.check_graphs), model)
             if progress is not None:
