@@ -258,7 +258,10 @@ def test_several_regions_are_tried_where_little_varies(monkeypatch):
     enough = int(np.ceil(FEW / 0.16))
     for adds in (enough - 1, enough):
         asked.margin(np.array([adds, 900]), np.array([0, 3]))
-    assert seen == [(2, 3, 2), (2, 1, 2)]
+    enough = int(np.ceil(FEW / 0.24))
+    for deletes in (enough - 1, enough):
+        asked.margin(np.array([0, 3]), np.array([deletes, 900]))
+    assert seen == [(2, 3, 2), (2, 1, 2)] * 2
 
 
 def test_sides_that_hardly_differ_are_one_and_no_smaller():

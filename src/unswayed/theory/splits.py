@@ -185,7 +185,7 @@ def last(holds: Callable[[int], bool], low: int, high: int, start: int) -> int:
             k, step = min(k + step, high), 3 * step
         low, high = k, min(k + step, high + 1)
     else:
-        high = max(k, low + 1)
+        high = k
         while (k := max(high - step, low)) > low and not holds(k):
             high, step = k, 3 * step
         low = k
