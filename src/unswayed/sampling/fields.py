@@ -26,7 +26,7 @@ def sight(model: Any) -> Sight:
     plan = recognise(model)
     if not plan.local:
         raise Unsupported("A step of this module reads all nodes of the graph, so every edge counts for all.")
-    layers = [plan.steps[place].layer for place in plan.convs]
+    layers = list(plan.rounds.values())
     return Sight(plan.depth, any(layer is None or layer.coupled or layer.reads_sent for layer in layers))
 
 

@@ -72,7 +72,7 @@ def test_scores_of_first_layers_up_to_what_is_wild(share: float, row: bool) -> N
     layer = asked.model.first
     with torch.no_grad():
         reach = RowEngine(asked).known
-        (first,) = [i for i in reach.plan.convs if reach.plan.steps[i].depth == 1]
+        (first,) = [i for i in reach.plan.rounds if reach.plan.steps[i].depth == 1]
         layer.att_src.mul_(share * WILD / reach.plan.steps[first].layer.spread(reach.sent[first]))
     engine, targets = RowEngine(asked), tuple(range(7))
     assert (engine.safe is None) == row

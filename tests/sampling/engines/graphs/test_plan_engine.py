@@ -126,7 +126,7 @@ def test_only_states_that_nothing_else_reads_are_scaled_where_they_are(way: str)
     torch.manual_seed(0)
     question = replace(question, model=Again().double().eval())
     plan = node_plan(question.model)
-    assert [plan.steps[i].layer.into for i in plan.convs] == [False, False, True, True]  # type: ignore[union-attr]
+    assert [layer.into for layer in plan.rounds.values()] == [False, False, True, True]
     compare(question, way=way)
 
 

@@ -107,9 +107,9 @@ def test_a_gin_with_batch_norms_is_linear_maps_sums_and_rectifiers() -> None:
     plan = frozen(graph_plan(model_of("gin-batch")))
     inner = [step for step in plan.steps if step.kind == "rowwise" and len(step.inputs) == 1]
     assert all(isinstance(step.run, Affine) or step.run is torch.relu_ for step in inner)
-    assert all(isinstance(plan.steps[i].layer, Sum) for i in plan.convs)
+    assert all(isinstance(layer, Sum) for layer in plan.rounds.values())
     assert (
-        plan.steps[plan.convs[0]].layer.bias is not None
+        next(iter(plan.rounds.values())).bias is not None
     )  # transformed once for all samples, before the sum
 
 

@@ -41,7 +41,7 @@ def test_a_module_is_traced_in_one_thread_while_others_are_asked_and_traced() ->
     def trace() -> None:
         try:
             for _ in range(40):
-                assert len(recognise(Net().eval()).convs) == 2
+                assert len(recognise(Net().eval()).rounds) == 2
         except Exception as error:
             failures.append(error)
 
@@ -117,4 +117,4 @@ def test_a_module_that_decides_by_what_it_is_handed_is_not_traced(kind: type[Net
 
 
 def test_a_module_that_looks_at_types_alone_is_traced_the_way_it_takes() -> None:
-    assert len(recognise(Either().eval()).convs) == 2
+    assert len(recognise(Either().eval()).rounds) == 2

@@ -40,7 +40,7 @@ class Nearby:
                 plan = recognise(question.model)
         except Unsupported:
             return None
-        coupled = any(step.layer is not None and step.layer.coupled for step in plan.steps)
+        coupled = any(layer.coupled for layer in plan.rounds.values())
         return cls(plan.depth) if plan.local and not coupled else None
 
     def part(self, graph: Graph, edges: Tensor, nodes: Tensor) -> tuple[Graph, Tensor, Tensor]:

@@ -89,9 +89,8 @@ class StarLogits:
                 and states.keys() >= set(step.inputs)
             ):
                 states[i] = self.pairs[i] = self._state(i, states, both, self.sent.get(i))
-        for i in self.known.plan.convs:
-            layer, source = steps[i].layer, steps[i].inputs[0]
-            if layer is not None and source in self.pairs:
+        for i, layer in self.known.plan.rounds.items():
+            if (source := steps[i].inputs[0]) in self.pairs:
                 self.sent_of_pairs[i] = layer.send(self.pairs[source])
 
     def __call__(self, rows: Tensor) -> Tensor:

@@ -24,15 +24,12 @@ class Tables:
         self.known, self.around = known, around
         self.starts, self.columns = around.adjacency.crow_indices(), around.adjacency.col_indices()
         self.count = self.starts.diff()
-        edges, steps = Edges(self.starts, self.columns, around.n), known.plan.steps
+        edges, rounds = Edges(self.starts, self.columns, around.n), known.plan.rounds
         graph = Listed(edges, around.degree[None, :, None], around.loops[None, :, None])
-        self.first: dict[int, Tensor] = {}
-        for i in known.plan.convs:
-            layer = steps[i].layer
-            assert layer is not None
-            if steps[i].depth == 1:
-                self.first[i] = layer.over(tuple(t[None] for t in known.sent[i]), graph)[0]
-        self.coupled = any(steps[i].layer.coupled for i in self.first)  # type: ignore[union-attr]
+        self.first = {
+            i: rounds[i].over(tuple(t[None] for t in sent), graph)[0] for i, sent in known.sent.items()
+        }
+        self.coupled = any(rounds[i].coupled for i in self.first)
 
 
 class Keys:

@@ -6,8 +6,9 @@ that rewriting is done once for all layers. `whole` reads all nodes of a graph a
 graph). `pool` reads them and answers the graph. A step of depth k sees k hops of structure.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -35,17 +36,21 @@ class Steps:
     """What a module computes, step by step; `steps[-1]` is its output."""
 
     steps: tuple[Step, ...]
-    last_use: tuple[int, ...] = field(default=())
 
     @property
     def depth(self) -> int:
         """How many hops of structure the output sees."""
         return self.steps[-1].depth
 
-    @property
-    def convs(self) -> list[int]:
-        """The positions of the message-passing steps."""
-        return [i for i, step in enumerate(self.steps) if step.kind == "conv"]
+    @cached_property
+    def rounds(self) -> dict[int, "Layer"]:
+        """The message-passing steps by their positions."""
+        return {i: step.layer for i, step in enumerate(self.steps) if step.layer is not None}
+
+    @cached_property
+    def last_use(self) -> dict[int, int]:
+        """Where each step's result is taken last."""
+        return {j: i for i, step in enumerate(self.steps) for j in step.inputs}
 
     @property
     def local(self) -> bool:
@@ -96,13 +101,9 @@ class Steps:
         return values[len(self.steps) - 1]
 
 
-def plan_of(steps: Sequence[Step]) -> Steps:
-    """The plan of these steps as they are."""
-    last_use = [0] * len(steps)
-    for i, step in enumerate(steps):
-        for j in step.inputs:
-            last_use[j] = i
-    return Steps(tuple(steps), tuple(last_use))
+def uses_of(steps: Sequence[Step]) -> Counter[int]:
+    """How many inputs take each step's result."""
+    return Counter(j for step in steps for j in step.inputs)
 
 
 class Builder:
@@ -135,8 +136,8 @@ class Builder:
         return place[-1]
 
 
-def bypassed(steps: Sequence[Step], idle: Callable[[Step], bool]) -> tuple[list[Step], list[int]]:
-    """The steps without the idle ones (but the last), and how many inputs take each one's result."""
+def bypassed(steps: Sequence[Step], idle: Callable[[Step], bool]) -> list[Step]:
+    """The steps without the idle ones (but the last)."""
     out: list[Step] = []
     place: list[int] = []
     for i, step in enumerate(steps):
@@ -145,8 +146,4 @@ def bypassed(steps: Sequence[Step], idle: Callable[[Step], bool]) -> tuple[list[
         else:
             out.append(replace(step, inputs=tuple(place[j] for j in step.inputs)))
             place.append(len(out) - 1)
-    users = [0] * len(out)
-    for step in out:
-        for j in step.inputs:
-            users[j] += 1
-    return out, users
+    return out

@@ -7,7 +7,7 @@ weights, centres layer norms in the linear map before them, and writes into stat
 """
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from unswayed.sampling.engines.plans import rowwise
 from unswayed.sampling.engines.plans.layers import Layer, Sums, Symmetric, plus
-from unswayed.sampling.engines.plans.plan import Builder, Step, Steps, bypassed, plan_of
+from unswayed.sampling.engines.plans.plan import Builder, Step, Steps, bypassed, uses_of
 from unswayed.sampling.engines.plans.steps import Plus, Shrunk, Weight
 
 AT_ONCE = 64  # features: a product this wide costs no more than a narrower one with a linear map after it
@@ -27,7 +27,8 @@ LINEAR = (*rowwise.LINEARS, rowwise.NormedLinear, Weight, Shrunk)
 
 def folded(steps: Sequence[Step]) -> Steps:
     """The plan of these steps, with norms folded into the linear layers before them."""
-    out, uses = bypassed(steps, _idle)
+    out = bypassed(steps, _idle)
+    uses = uses_of(out)
     for i, step in enumerate(out):
         linear = out[step.inputs[0]].run if step.inputs else None
         if isinstance(step.run, rowwise.StoredNorm) and isinstance(linear, rowwise.LINEARS):
@@ -35,12 +36,12 @@ def folded(steps: Sequence[Step]) -> Steps:
             if uses[j] == 1:
                 out[j] = replace(out[j], run=rowwise.NormedLinear(linear, step.run))
                 out[i] = replace(step, run=rowwise.unchanged)
-    return plan_of(bypassed(out, _idle)[0])
+    return Steps(tuple(bypassed(out, _idle)))
 
 
 def lifted(plan: Steps) -> Steps:
     """Linear maps right after a sum over neighbours act before it, where that is no wider or is done once for all."""
-    uses = _uses(plan.steps)
+    uses = uses_of(plan.steps)
     moved = {s.inputs[0]: i for i, s in enumerate(plan.steps) if _may_lift(plan, i, uses)}
     build, place = Builder(), [0] * len(plan.steps)
     for i, step in enumerate(plan.steps):
@@ -54,10 +55,10 @@ def lifted(plan: Steps) -> Steps:
                 place[i] = build.rowwise(Plus(step.run), place[i])
         else:
             place[i] = build.add(step.kind, *inputs, run=step.run, layer=step.layer, pool=step.pool)
-    return plan_of(build.steps)
+    return Steps(tuple(build.steps))
 
 
-def _may_lift(plan: Steps, i: int, uses: list[int]) -> bool:
+def _may_lift(plan: Steps, i: int, uses: Mapping[int, int]) -> bool:
     linear: Any = plan.steps[i].run
     if not isinstance(linear, LINEAR):
         return False
@@ -68,7 +69,7 @@ def _may_lift(plan: Steps, i: int, uses: list[int]) -> bool:
 
 def sunk(plan: Steps) -> Steps:
     """Linear maps without bias right before a last sum act after it: on the classified nodes instead of on all."""
-    uses, steps = _uses(plan.steps), list(plan.steps)
+    uses, steps = uses_of(plan.steps), list(plan.steps)
     for i, step in enumerate(steps):
         if step.layer is None or not step.layer.linear or i in plan.everywhere:
             continue
@@ -77,12 +78,13 @@ def sunk(plan: Steps) -> Steps:
         if uses[j] == 1 and steps[j].depth and isinstance(linear, LINEAR) and linear.bias is None:
             steps[j] = replace(step, inputs=steps[j].inputs)
             steps[i] = Step(step.name, "rowwise", (j,), linear, depth=step.depth)
-    return plan_of(steps)
+    return Steps(tuple(steps))
 
 
 def settled(plan: Steps) -> Steps:
     """The plan in evaluation mode: no dropout, and biases, rectifiers and sums write into states that nothing else reads."""
-    steps, uses = bypassed(plan.steps, lambda step: _idle(step) or type(step.run) in rowwise.DROPOUTS)
+    steps = bypassed(plan.steps, lambda step: _idle(step) or type(step.run) in rowwise.DROPOUTS)
+    uses = uses_of(steps)
     for i, step in enumerate(steps):
         before = steps[step.inputs[0]] if step.inputs else step
         fresh = before.layer is not None or isinstance(before.run, (*LINEAR, Plus, Plus.Into))
@@ -96,15 +98,7 @@ def settled(plan: Steps) -> Steps:
                 steps[i] = replace(step, run=torch.relu_)
             elif step.run in ADDING and len(step.inputs) == 2 and before.depth == step.depth:
                 steps[i] = replace(step, run=plus)
-    return plan_of(steps)
-
-
-def _uses(steps: Sequence[Step]) -> list[int]:
-    uses = [0] * len(steps)
-    for step in steps:
-        for j in step.inputs:
-            uses[j] += 1
-    return uses
+    return Steps(tuple(steps))
 
 
 def _idle(step: Step) -> bool:
@@ -124,13 +118,12 @@ class Affine:
 
     def centred(self) -> "Affine":
         """This map less its mean over the features."""
-        weight = self.weight.double()
-        bias = (
-            None
-            if self.bias is None
-            else (self.bias.double() - self.bias.double().mean()).to(self.bias.dtype)
-        )
-        return Affine((weight - weight.mean(0)).to(self.weight.dtype), bias)
+        return Affine(_centred(self.weight), None if self.bias is None else _centred(self.bias))
+
+
+def _centred(numbers: Tensor) -> Tensor:
+    """Less their mean over the first dimension, found in double precision."""
+    return (numbers.double() - numbers.double().mean(0)).to(numbers.dtype)
 
 
 class Scaled:
@@ -180,7 +173,7 @@ def frozen(plan: Steps) -> Steps:
     steps = [_constant(step) for step in _plain_sums(plan.steps)]
     for rule in (_norm, _lift, _rectify):
         steps = _rewritten(steps, rule)
-    return plan_of(steps)
+    return Steps(tuple(steps))
 
 
 def diagonal(plan: Steps) -> float | None:
@@ -209,13 +202,14 @@ Pair = tuple[Step, Step]
 
 def _rewritten(steps: list[Step], rule: Callable[[Step, Step], Pair | None]) -> list[Step]:
     """The steps after `rule` has seen each step together with the one before it, where nothing else uses that one."""
-    steps, users = bypassed(steps, _idle)
+    steps = bypassed(steps, _idle)
+    uses = uses_of(steps)
     for i, step in enumerate(steps):
-        if len(step.inputs) == 1 and users[step.inputs[0]] == 1:
+        if len(step.inputs) == 1 and uses[step.inputs[0]] == 1:
             pair = rule(steps[step.inputs[0]], step)
             if pair is not None:
                 steps[step.inputs[0]], steps[i] = pair
-    return bypassed(steps, _idle)[0]
+    return bypassed(steps, _idle)
 
 
 def _norm(before: Step, step: Step) -> Pair | None:

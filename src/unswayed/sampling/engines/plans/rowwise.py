@@ -5,7 +5,7 @@ batch norm in training mode would let one node's state leak into another's.
 """
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
@@ -18,96 +18,49 @@ from torch_geometric import nn as gnn
 from unswayed.errors import Unsupported
 
 POINTWISE_MODULES: tuple[type[nn.Module], ...] = (
-    nn.ReLU,
-    nn.ELU,
-    nn.LeakyReLU,
-    nn.GELU,
-    nn.SiLU,
-    nn.SELU,
-    nn.Tanh,
-    nn.Sigmoid,
-    nn.Softplus,
-    nn.Hardtanh,
-    nn.PReLU,
-    nn.Identity,
+    *(nn.ReLU, nn.ELU, nn.LeakyReLU, nn.GELU, nn.SiLU, nn.SELU, nn.Tanh, nn.Sigmoid, nn.Softplus),
+    *(nn.Hardtanh, nn.PReLU, nn.Identity),
 )
 DROPOUTS = (nn.Dropout, nn.AlphaDropout)
 LINEARS = (nn.Linear, gnn.Linear)
+Program = Callable[..., Tensor]
 
 # Each maps the operation a model may call to the one that is run, which never writes into its input.
-POINTWISE: dict[Any, Callable[..., Tensor]] = {
-    torch.relu: torch.relu,
+IN_PLACE: dict[Any, Program] = {
     torch.relu_: torch.relu,
-    fn.relu: torch.relu,
     fn.relu_: torch.relu,
-    fn.elu: fn.elu,
     fn.elu_: fn.elu,
-    fn.leaky_relu: fn.leaky_relu,
     fn.leaky_relu_: fn.leaky_relu,
-    fn.gelu: fn.gelu,
-    fn.silu: fn.silu,
-    fn.selu: fn.selu,
-    fn.softplus: fn.softplus,
-    fn.hardtanh: fn.hardtanh,
-    torch.tanh: torch.tanh,
-    fn.tanh: torch.tanh,
-    torch.sigmoid: torch.sigmoid,
-    fn.sigmoid: torch.sigmoid,
-    torch.exp: torch.exp,
-    torch.neg: torch.neg,
-    torch.abs: torch.abs,
-    torch.ones_like: torch.ones_like,
-    torch.add: torch.add,
-    torch.sub: torch.sub,
-    torch.mul: torch.mul,
-    torch.div: torch.div,
-    torch.maximum: torch.maximum,
-    torch.clamp: torch.clamp,
-    operator.add: operator.add,
-    operator.sub: operator.sub,
-    operator.mul: operator.mul,
-    operator.truediv: operator.truediv,
-    operator.neg: operator.neg,
     operator.iadd: operator.add,
     operator.isub: operator.sub,
     operator.imul: operator.mul,
-}
-METHODS: dict[str, Callable[..., Tensor]] = {
-    "relu": torch.relu,
     "relu_": torch.relu,
-    "tanh": torch.tanh,
-    "sigmoid": torch.sigmoid,
-    "exp": torch.exp,
-    "neg": torch.neg,
-    "abs": torch.abs,
-    "add": torch.add,
-    "sub": torch.sub,
-    "mul": torch.mul,
-    "div": torch.div,
-    "clamp": torch.clamp,
+}
+AS_THEY_ARE: tuple[Program, ...] = (
+    *(fn.elu, fn.leaky_relu, fn.gelu, fn.silu, fn.selu, fn.softplus, fn.hardtanh),
+    *(torch.relu, torch.tanh, torch.sigmoid, torch.exp, torch.neg, torch.abs, torch.ones_like),
+    *(torch.add, torch.sub, torch.mul, torch.div, torch.maximum, torch.clamp),
+    *(operator.add, operator.sub, operator.mul, operator.truediv, operator.neg),
+)
+POINTWISE: dict[Any, Program] = {
+    **{function: function for function in AS_THEY_ARE},
+    fn.relu: torch.relu,
+    fn.tanh: torch.tanh,
+    fn.sigmoid: torch.sigmoid,
+    **IN_PLACE,
+}
+NAMED = ("relu", "tanh", "sigmoid", "exp", "neg", "abs", "add", "sub", "mul", "div", "clamp")
+METHODS: dict[str, Program] = {
+    **{name: getattr(torch, name) for name in NAMED},
+    "relu_": torch.relu,
     "contiguous": lambda x: x,
     "float": lambda x: x,  # the engine's own precision decides
 }
-ALONG_FEATURES: dict[Any, Callable[..., Tensor]] = {
-    fn.log_softmax: fn.log_softmax,
-    fn.softmax: fn.softmax,
-    torch.log_softmax: fn.log_softmax,
-    torch.softmax: fn.softmax,
+ALONG_FEATURES: dict[Any, Program] = {
+    **dict.fromkeys((fn.log_softmax, torch.log_softmax, "log_softmax"), fn.log_softmax),
+    **dict.fromkeys((fn.softmax, torch.softmax, "softmax"), fn.softmax),
     fn.normalize: fn.normalize,
-    "log_softmax": fn.log_softmax,
-    "softmax": fn.softmax,
 }
-IN_PLACE = {
-    torch.relu_,
-    fn.relu_,
-    fn.elu_,
-    fn.leaky_relu_,
-    operator.iadd,
-    operator.isub,
-    operator.imul,
-    "relu_",
-}
-Program = Callable[..., Tensor]
 
 
 def unchanged(x: Tensor) -> Tensor:
@@ -183,18 +136,8 @@ def _functional(module: nn.Module) -> Program:
 
 def known_module(module: nn.Module) -> bool:
     """Whether `module_program` may know this class (its settings are checked there)."""
-    return type(module) in (
-        *POINTWISE_MODULES,
-        *DROPOUTS,
-        *LINEARS,
-        nn.LayerNorm,
-        nn.BatchNorm1d,
-        nn.LogSoftmax,
-        nn.Softmax,
-        gnn.BatchNorm,
-        gnn.LayerNorm,
-        gnn.GraphNorm,
-    )
+    norms = (nn.LayerNorm, nn.BatchNorm1d, gnn.BatchNorm, gnn.LayerNorm, gnn.GraphNorm)
+    return type(module) in (*POINTWISE_MODULES, *DROPOUTS, *LINEARS, *norms, nn.LogSoftmax, nn.Softmax)
 
 
 def module_program(module: Any, name: str) -> Program:
@@ -226,9 +169,8 @@ def jumping(module: Any) -> Program:
         return lambda *tensors: reduce(torch.maximum, tensors)
 
     def remembered(*tensors: Tensor) -> Tensor:
-        lead = torch.Size(np.broadcast_shapes(*(t.shape[:-1] for t in tensors)))
-        flat = [t.expand(*lead, t.shape[-1]).reshape(-1, t.shape[-1]) for t in tensors]
-        out: Tensor = module(flat).reshape(*lead, -1)
+        alike = _alike(tensors)
+        out: Tensor = module([t.reshape(-1, t.shape[-1]) for t in alike]).reshape(*alike[0].shape[:-1], -1)
         return out
 
     return remembered
@@ -236,5 +178,10 @@ def jumping(module: Any) -> Program:
 
 def concatenate(tensors: list[Tensor]) -> Tensor:
     """Concatenation of features, after broadcasting what is the same for all samples or targets."""
-    lead = torch.Size(np.broadcast_shapes(*(t.shape[:-1] for t in tensors)))
-    return torch.cat([t.expand(*lead, t.shape[-1]) for t in tensors], dim=-1)
+    return torch.cat(_alike(tensors), dim=-1)
+
+
+def _alike(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """The same, with all leading dimensions broadcast."""
+    lead = np.broadcast_shapes(*(t.shape[:-1] for t in tensors))
+    return [t.expand(*lead, t.shape[-1]) for t in tensors]

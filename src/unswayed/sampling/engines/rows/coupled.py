@@ -32,10 +32,8 @@ def coupling(plan: Steps) -> str:
     firsts = [i for i in near_steps(plan) if (layer := plan.steps[i].layer) is not None and layer.coupled]
     if not firsts:
         return "free"
-    seconds = [i for i in plan.convs if plan.steps[i].depth == 2]
-    if all(_chain(plan, i) is not None for i in seconds):
-        return "relu"
-    return "coupled"
+    seconds = [i for i in plan.rounds if plan.steps[i].depth == 2]
+    return "relu" if all(_chain(plan, i) is not None for i in seconds) else "coupled"
 
 
 class Chain(NamedTuple):

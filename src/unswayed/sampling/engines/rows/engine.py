@@ -85,7 +85,7 @@ class RowEngine(FastEngine):
 
     def _wild(self) -> bool:
         """Whether what is counted and taken away again, or weighed on one scale for all rows, could drown the rest."""
-        layers = [(self.known.plan.steps[i].layer, sent) for i, sent in self.known.sent.items()]
+        layers = [(self.known.plan.rounds[i], sent) for i, sent in self.known.sent.items()]
         if coupling(self.known.plan) == "relu" and not all(ordinary(sent[0]) for _, sent in layers):
             return True
         return any(isinstance(layer, Attention) and layer.spread(sent) > WILD for layer, sent in layers)
@@ -97,9 +97,7 @@ class RowEngine(FastEngine):
         none = torch.zeros((1, known.around.n), dtype=torch.bool, device=self.device)
         near = known.near(self.nodes[:1], none)
         widths = [1]
-        for i in known.plan.convs:
-            layer = steps[i].layer
-            assert layer is not None
+        for i, layer in known.plan.rounds.items():
             if steps[i].depth == 2:  # attention holds values, and those times two kinds of weights
                 width = layer.send(near[steps[i].inputs[0]])[0].numel() // known.around.n
                 widths.append(4 * width if isinstance(layer, Attention) else width)
@@ -206,10 +204,8 @@ class RowLogits:
         self.first: dict[int, tuple[FirstSum, Tensor | None]] = {}
         self.second: dict[int, TargetSum | Attended | Coupled] = {}
         for i, sent in known.sent.items():
-            layer = known.plan.steps[i].layer
-            assert layer is not None
-            self.first[i] = _first_sum(layer, around, sent, self.near, near)
-        seconds = [i for i in known.plan.convs if known.plan.steps[i].depth == 2]
+            self.first[i] = _first_sum(known.plan.rounds[i], around, sent, self.near, near)
+        seconds = [i for i in known.plan.rounds if known.plan.steps[i].depth == 2]
         if coupling(known.plan) == "relu":
             self.second = {i: Coupled(known, i, nodes) for i in seconds}
         else:
@@ -222,9 +218,8 @@ class RowLogits:
             nodes = self.nodes[begin : begin + size]
             near = self.known.near(nodes, None)
             for i in seconds:
-                layer, j = self.known.plan.steps[i].layer, self.known.plan.steps[i].inputs[0]
-                assert layer is not None
-                sent = layer.send(near[j])
+                layer = self.known.plan.rounds[i]
+                sent = layer.send(near[self.known.plan.steps[i].inputs[0]])
                 if isinstance(layer, Attention):
                     attended = self.second.setdefault(i, Attended(layer, around, self.nodes))
                     assert isinstance(attended, Attended)

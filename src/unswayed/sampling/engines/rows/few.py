@@ -33,7 +33,7 @@ NODES = {"cpu": 2**13, "cuda": 2**20}  # … and how many states
 def few_plan(model: nn.Module) -> Steps:
     """The plan of a model of two layers of sums that do not couple; otherwise Unsupported."""
     plan = free_plan(model)
-    if any(isinstance(step.layer, Attention) for step in plan.steps):
+    if any(isinstance(layer, Attention) for layer in plan.rounds.values()):
         raise Unsupported("it attends")
     return plan
 
@@ -114,8 +114,7 @@ class Common:
 
     def _far(self, i: int, sent: Sent) -> Tensor:
         """[columns, k]: what each of them sends in a first layer."""
-        layer = self.known.plan.steps[i].layer
-        assert layer is not None
+        layer = self.known.plan.rounds[i]
         return layer.payload(self.known.around, sent, self.nodes[:1]).far[self.columns]
 
     def second(self, i: int, place: int) -> Tensor:
@@ -131,11 +130,10 @@ class Common:
 
     def _sent(self, i: int, part: Prepared, places: range) -> Tensor:
         """[places, columns of the part, k]: the same of one part, in which the targets come last."""
-        step, width = self.known.plan.steps[i], part.around.n - len(self.nodes)
-        assert step.layer is not None
+        plan, width = self.known.plan, part.around.n - len(self.nodes)
         here = torch.arange(width + places.start, width + places.stop, device=self.columns.device)
-        states = step.layer.send(part.near(here, None)[step.inputs[0]])
-        return step.layer.payload(part.around, states, here).far[:, :width]
+        states = plan.rounds[i].send(part.near(here, None)[plan.steps[i].inputs[0]])
+        return plan.rounds[i].payload(part.around, states, here).far[:, :width]
 
     def without(self, nodes: Tensor) -> tuple[Tensor, Tensor, dict[int, Tensor]]:
         """(columns of these nodes, how many each sample attaches of the others, sums over the others by step)."""

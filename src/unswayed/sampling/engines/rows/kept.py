@@ -135,17 +135,16 @@ class Gathered:
         )  # the targets come last
         self.known = confined(known, self.columns, star(known.around, self.columns))
         near = self.known.near(self.nodes[-1:], None)
-        self.tables = {i: self._table(i, near) for i in known.plan.convs}
-        self.attends = any(isinstance(known.plan.steps[i].layer, Attention) for i in self.tables)
+        self.tables = {i: self._table(i, layer, near) for i, layer in known.plan.rounds.items()}
+        self.attends = any(isinstance(layer, Attention) for layer in known.plan.rounds.values())
 
-    def _table(self, i: int, near: dict[int, Tensor]) -> Sent:
+    def _table(self, i: int, layer: Layer, near: dict[int, Tensor]) -> Sent:
         """What each neighbour, and for nobody a row of zeros, contributes to the step i: [neighbours + 1, …]."""
         known, step = self.known, self.known.plan.steps[i]
-        assert step.layer is not None
         first = step.depth == 1
-        sent = known.sent[i] if first else step.layer.send(near[step.inputs[0]])
-        if not isinstance(step.layer, Attention):
-            payload = step.layer.payload(known.around, sent, self.nodes[-1:])
+        sent = known.sent[i] if first else layer.send(near[step.inputs[0]])
+        if not isinstance(layer, Attention):
+            payload = layer.payload(known.around, sent, self.nodes[-1:])
             sent = (payload.far if payload.close is None else payload.close,)
         tables = tuple((t if first else t[0])[: self.nobody + 1].clone() for t in sent)
         for table in tables:
