@@ -26,8 +26,8 @@ def sight(model: Any) -> Sight:
     plan = recognise(model)
     if not plan.local:
         raise Unsupported("A step of this module reads all nodes of the graph, so every edge counts for all.")
-    layers = list(plan.rounds.values())
-    return Sight(plan.depth, any(layer is None or layer.coupled or layer.reads_sent for layer in layers))
+    reads = any(layer.coupled or layer.reads_sent for layer in plan.rounds.values())
+    return Sight(plan.depth, reads)
 
 
 def receptive_fields(

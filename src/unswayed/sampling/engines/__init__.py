@@ -93,12 +93,5 @@ def _fast_engines() -> list[type[Engine]]:
     from unswayed.sampling.engines.rows.few import FewEngine
     from unswayed.sampling.engines.rows.kept import KeptEngine
 
-    return [
-        RowsApartEngine,
-        FewEngine,
-        KeptEngine,
-        RowEngine,
-        PlanEngine,
-        DenseEngine,
-        WholeGraphEngine,
-    ]
+    rows = [RowsApartEngine, FewEngine, KeptEngine, RowEngine]
+    return [*rows, PlanEngine, DenseEngine, WholeGraphEngine]

@@ -16,6 +16,7 @@ from unswayed.errors import Unsupported
 from unswayed.sampling.classifier import Classifier
 from unswayed.sampling.engines.cards import philox
 from unswayed.sampling.engines.machine.cores import full_precision
+from unswayed.sampling.engines.machine.room import within_memory
 from unswayed.sampling.engines.plans.plan import Steps
 from unswayed.sampling.question import Question
 from unswayed.sampling.structures import count_labels
@@ -23,6 +24,8 @@ from unswayed.sampling.threads import Threads
 from unswayed.theory.noise import Noise
 
 IntArray = npt.NDArray[np.int64]
+# samples, places of targets among those asked about, their labels
+Labelled = tuple[range, slice | list[int], Tensor]
 
 
 class Elsewhere(str):
@@ -70,9 +73,8 @@ class Engine:
     @property
     def rate(self) -> float | None:
         """About how many samples of all targets a second, where that is known: by what it, or one it was moved from, took last."""
-        return (
-            None if self.pick.cost is None else 1 / (max(self.pick.cost, 1e-12) * len(self.question.threat))
-        )
+        cost = self.pick.cost
+        return None if cost is None else 1 / (max(cost, 1e-12) * len(self.question.threat))
 
     def labels(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> Tensor:
         """int64[samples, targets]: the label of each sample for the targets at these positions; -1 is no answer."""
@@ -126,6 +128,27 @@ class FastEngine(Engine):
 
     def _count_classes(self) -> int:
         return self.answers(0, 1, (0,)).shape[-1]
+
+    def labels(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> Tensor:
+        """int64[samples, targets]: the votes themselves; -1 is no answer."""
+        asked = self._asked(targets)
+
+        def ask() -> Tensor:
+            said = torch.empty((stop - start, len(asked)), dtype=torch.int64, device=self.device)
+            with self.asking():
+                for span, places, labels in self._labelled(start, stop, asked):
+                    said[span.start - start : span.stop - start, places] = labels
+                    self.tick(labels.numel())
+            return said
+
+        return within_memory(self.device, ask, self._forget)
+
+    def _labelled(self, start: int, stop: int, asked: tuple[int, ...]) -> Iterator[Labelled]:
+        """The labels of these samples and targets, part by part, as much at a time as there is room for."""
+        raise NotImplementedError
+
+    def _forget(self) -> None:
+        """Free what can be made again."""
 
     @staticmethod
     def plan_of(model: nn.Module) -> Steps:

@@ -25,7 +25,7 @@ def logits_of(data: Data, pairs: Tensor, present: Tensor, name: str) -> Tensor:
     ask = engine._asker((0, 1, 2))
     flips = present ^ ask.layout.clean
     with torch.no_grad():
-        return ask.by_switch((flips, flips))
+        return ask.switched((flips, flips))
 
 
 @pytest.mark.parametrize("name", ["gcn-3", "sage-3", "gat-3", "max", "sgc"])

@@ -13,6 +13,7 @@ from unswayed.sampling.engines.graphs.dense import graph_plan
 from unswayed.sampling.engines.graphs.matrices import Matrices
 from unswayed.sampling.engines.plans.plan import Steps
 from unswayed.sampling.engines.plans.rewriting import Affine, Scaled, Sum, diagonal, frozen
+from unswayed.sampling.engines.plans.steps import Weight
 
 
 class Mixed(nn.Module):
@@ -106,7 +107,7 @@ def test_frozen_plans_answer_as_the_module_does(name: str) -> None:
 def test_a_gin_with_batch_norms_is_linear_maps_sums_and_rectifiers() -> None:
     plan = frozen(graph_plan(model_of("gin-batch")))
     inner = [step for step in plan.steps if step.kind == "rowwise" and len(step.inputs) == 1]
-    assert all(isinstance(step.run, Affine) or step.run is torch.relu_ for step in inner)
+    assert all(isinstance(step.run, Affine | Weight) or step.run is torch.relu_ for step in inner)
     assert all(isinstance(layer, Sum) for layer in plan.rounds.values())
     assert (
         next(iter(plan.rounds.values())).bias is not None

@@ -59,7 +59,7 @@ def test_votes_do_not_depend_on_how_the_work_is_cut(monkeypatch, name: str, answ
     engine = KeptEngine(asked)
     monkeypatch.setattr(kept, "NEIGHBOURS", 12)
     monkeypatch.setattr(kept, "OWN", {"cpu": answers * engine.known.width})
-    assert len(list(engine._runs(tuple(range(7))))) > 2
+    assert len(list(kept.runs(engine.known.around, engine.nodes, kept.NEIGHBOURS))) > 2
     assert torch.equal(engine.labels(2, 41), whole)
     assert engine.labels(5, 5).shape == (0, 7)
 

@@ -1,6 +1,7 @@
 """The classifier itself, asked about one noisy graph (or row) at a time: what every faster way is held against."""
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -17,6 +18,24 @@ from unswayed.sampling.structures import Layout, layout_of, noisy
 from unswayed.theory.noise import Noise
 
 LATEST = 2  # draws that are kept: a probe asks about the same noise around several targets
+
+
+class Features:
+    """The features of the graph that was last asked about, on the device, moved there once."""
+
+    def __init__(self, question: Question) -> None:
+        self.question = question
+        self._kept: tuple[Graph, Tensor] | None = None
+
+    def of(self, graph: Graph) -> Tensor | None:
+        """Those of this graph."""
+        if graph.x is None:
+            return None
+        kept = self._kept
+        if kept is None or kept[0] is not graph:
+            kind = self.question.dtype if graph.x.is_floating_point() else None
+            self._kept = kept = (graph, graph.x.to(device=self.question.device, dtype=kind))
+        return kept[1]
 
 
 class Lent:
@@ -53,11 +72,11 @@ class Alone:
         self.nearby = Nearby.of(question)
         self.seconds: float | None = None  # that one graph takes, the best so far
         self._layout: tuple[int, Layout | SparseLayout] | None = None
-        self._features: tuple[Graph, Tensor] | None = None
+        self._features = Features(question)
         self._lent: Lent | None = None
         self._drawn: dict[Any, tuple[Tensor, Tensor]] = {}
         if classifier is None and self.classifier.style == "dense":
-            self._find_form()
+            find_form(self.classifier, lambda: self.answer(0, 0))
 
     def answer(self, sample: int, target: int, noise: Noise | None = None) -> Tensor:
         """The answer to one sample for the target at this position: logits [classes], or a label without dimensions."""
@@ -131,16 +150,14 @@ class Alone:
 
     def _constant(self, graph: Graph) -> Tensor | None:
         """A copy of the graph's features on the device: whatever the classifier does to it, the next answer has another, or asks again."""
-        if graph.x is None:
+        if (x := self._features.of(graph)) is None:
             return None
-        if self._features is None or self._features[0] is not graph:
-            kind = self.question.dtype if graph.x.is_floating_point() else None
-            self._features = (graph, graph.x.to(device=self.device, dtype=kind))
-        return self._features[1].clone() if self._lent is None else self._lent.of(self._features[1])
+        return x.clone() if self._lent is None else self._lent.of(x)
 
-    def _find_form(self) -> None:
-        """A dense module is asked about one graph as [n, F], [n, n] where it takes that, else as a batch of one."""
-        try:
-            self.answer(0, 0)
-        except Exception:  # whatever a module raises on a shape it does not take
-            self.classifier.one_by_one_form = "stacked"
+
+def find_form(classifier: Classifier, ask: Callable[[], object]) -> None:
+    """A dense module is asked about one graph as [n, F], [n, n] where it takes that, else as a batch of one."""
+    try:
+        ask()
+    except Exception:  # whatever a module raises on a shape it does not take
+        classifier.one_by_one_form = "stacked"

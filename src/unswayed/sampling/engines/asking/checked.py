@@ -10,7 +10,7 @@ from torch import Tensor
 from unswayed.errors import UnsoundModel
 from unswayed.sampling import soundness
 from unswayed.sampling.classifier import Classifier
-from unswayed.sampling.engines.asking.alone import Alone
+from unswayed.sampling.engines.asking.alone import Alone, find_form
 from unswayed.sampling.engines.asking.probing import FEWEST, coin, shown, try_batch, unlike
 from unswayed.sampling.engines.engine import Engine
 from unswayed.sampling.inputs import Graph
@@ -22,9 +22,8 @@ class Checked(Engine):
     """An engine that asks the classifier in batches, which must say what it says of each graph alone."""
 
     alone: Alone
-    trusted: float = (
-        0  # nodes plus edges (or rows) of the largest batch whose answers were those of single graphs
-    )
+    # nodes plus edges (or rows) of the largest batch whose answers were those of single graphs
+    trusted: float = 0
     _restricts: bool | None = None
 
     def _about(
@@ -87,7 +86,7 @@ class Checked(Engine):
             return self._try_alone(layout, nodes, i, classifier)
 
         if self.classifier.style == "dense":
-            self._find_dense_form(alone)
+            find_form(self.classifier, lambda: alone(self.classifier, 0))
         soundness.check_repeatable(self.classifier, alone)
         if not self.classifier.can_batch:
             self.classifier.batched = False
@@ -206,13 +205,6 @@ class Checked(Engine):
             for i in range(FEWEST)
         ]
         return torch.cat([self._alone(layout, nodes, one, self.classifier) for one in edges])
-
-    def _find_dense_form(self, alone: object) -> None:
-        """A dense module is asked about one graph as [n, F], [n, n] where it takes that, else as a batch of one."""
-        try:
-            alone(self.classifier, 0)  # type: ignore[operator]
-        except Exception:  # whatever a module raises on a shape it does not take
-            self.classifier.one_by_one_form = "stacked"
 
 
 STRANGE = 1e11  # features so large that no mean over a graph's nodes can hide them

@@ -12,6 +12,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from unswayed.sampling.engines.plans.rowwise import LINEARS
+
 
 class FirstLayer:
     """Linear layers that remember their product with the features of one graph."""
@@ -53,7 +55,5 @@ class FirstLayer:
 
 
 def _plain_linears(model: nn.Module) -> list[nn.Module]:
-    from torch_geometric.nn.dense.linear import Linear
-
-    found = [module for module in model.modules() if type(module) in (nn.Linear, Linear)]
+    found = [module for module in model.modules() if type(module) in LINEARS]
     return [module for module in found if "forward" not in module.__dict__]

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from unswayed.sampling.classifier import Classifier
 from unswayed.sampling.drawing import distinct
-from unswayed.sampling.engines.asking.alone import Alone
+from unswayed.sampling.engines.asking.alone import Alone, Features
 from unswayed.sampling.engines.asking.checked import Checked
 from unswayed.sampling.engines.asking.firstlayer import FirstLayer
 from unswayed.sampling.engines.asking.gathering import indexing
@@ -41,10 +41,7 @@ class GenericEngine(Checked):
         self.budget: float | None = None  # nodes plus edges of a batch, once timed
         self.share = Share()  # of a batch that fits into memory
         self.tried = 0  # samples there were when it was timed: with many more, larger batches may be faster
-        self.trusted: float = (
-            0  # nodes plus edges of the largest batch whose answers were those of single graphs
-        )
-        self._features: tuple[Graph, Tensor] | None = None
+        self._features = Features(question)
         self._repeated: tuple[Graph, int, Tensor] | None = None
         self._near: dict[tuple[int, ...], tuple[Layout, Tensor]] = {}
         self._check()
@@ -183,25 +180,16 @@ class GenericEngine(Checked):
         self, classifier: Classifier, graph: Graph, edges: Tensor, count: int, nodes: Tensor | None
     ) -> Tensor:
         """The answers to `count` graphs with these edges, block-diagonal."""
-        features, repeated = self._constant(graph), self._repeat(graph, count)
+        features, repeated = self._features.of(graph), self._repeat(graph, count)
         with self.first_layer.known(features, repeated, count), indexing(classifier.model, self.device):
             out = classifier.logits(graph, repeated, edges, count)
         if nodes is None:
             return out[:, None]
         return out.view(count, graph.num_nodes, *out.shape[1:])[:, nodes]
 
-    def _constant(self, graph: Graph) -> Tensor | None:
-        """The graph's features on the device, moved there once."""
-        if graph.x is None:
-            return None
-        if self._features is None or self._features[0] is not graph:
-            kind = self.question.dtype if graph.x.is_floating_point() else None
-            self._features = (graph, graph.x.to(device=self.device, dtype=kind))
-        return self._features[1]
-
     def _repeat(self, graph: Graph, count: int) -> Tensor | None:
         """The features of `count` copies of the graph; kept while the size stays, since the first layer seldom reads it."""
-        if (x := self._constant(graph)) is None:
+        if (x := self._features.of(graph)) is None:
             return None
         kept = self._repeated
         if kept is None or kept[0] is not graph or kept[1] < count or kept[2]._version != 0:
@@ -226,9 +214,8 @@ class GenericEngine(Checked):
             if drawn <= UNTIMED:
                 width = 1 if layout.graph.x is None else layout.graph.x[0].numel()
                 few, room = (8, 2**27) if self.device.type == "cpu" else (64, 2**31)
-                return max(
-                    1, min(few, int(room / (cost * width)))
-                )  # messages as wide as the features must fit
+                # messages as wide as the features must fit
+                return max(1, min(few, int(room / (cost * width))))
             best = fastest(lambda size: self._time(layout, part(flips, 0, size), nodes), self.device, drawn)
             self.budget, self.tried = best * cost, drawn
         return max(1, min(drawn, int(self.budget / cost)))

@@ -91,19 +91,13 @@ def shown(size: int, tried: int) -> list[int]:
 
 def try_batch(classifier: Classifier, alone: list[Tensor], together: Callable[[], Tensor]) -> None:
     """Ask one graph at a time from now on if the answers of a batch are not those of its graphs alone."""
-    said: Tensor | None = None
-    failure: Exception | None = None
-    try:
-        said = together()
-    except Exception as error:
-        if is_out_of_memory(error):
-            raise
-        failure = error
 
     def answer() -> Tensor:
-        if failure is not None:
-            raise failure
-        assert said is not None
-        return said
+        try:
+            return together()
+        except RuntimeError as error:
+            if is_out_of_memory(error):  # says nothing of the classifier
+                raise MemoryError(str(error)) from error
+            raise
 
     check_batching(classifier, alone, answer)

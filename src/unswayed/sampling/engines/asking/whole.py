@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from unswayed.sampling.engines.asking.generic import GenericEngine
 from unswayed.sampling.engines.engine import Elsewhere
 from unswayed.sampling.engines.plans.altered import alteration, hooked
+from unswayed.sampling.engines.plans.rowwise import LINEARS
 from unswayed.sampling.question import Question
 
 LINEAR_SUMS = ("mean", "add", "sum")
@@ -46,11 +47,11 @@ def transform_first(model: nn.Module) -> nn.Module:
     own = [*model.parameters(), *model.buffers()]
     twin = copy.deepcopy(model, {id(tensor): tensor for tensor in own})
     if _turnable(twin):
-        return _turned(twin)
+        return _Turned(twin)
     for module in list(twin.modules()):
         for name, child in list(module.named_children()):
             if _turnable(child):
-                setattr(module, name, _turned(child))
+                setattr(module, name, _Turned(child))
     return twin
 
 
@@ -66,27 +67,21 @@ def _turnable(module: nn.Module) -> bool:
         return False
     if type(module) is SAGEConv and module.project:
         return False
-    first = _aggregated(module)
-    return first is not None and first.in_features > first.out_features
+    linear = _aggregated(module)
+    if (
+        type(linear) not in LINEARS or type(linear.weight) is not nn.Parameter
+    ):  # a lazy layer has no weight yet
+        return False
+    return bool(linear.weight.shape[1] > linear.weight.shape[0])
 
 
 def _aggregated(layer: Any) -> Any:
-    """The linear layer that receives the aggregate, if it is a plain one."""
+    """The layer that receives the aggregate."""
     from torch_geometric.nn import GINConv, GraphConv
-    from torch_geometric.nn.dense.linear import Linear
 
     if isinstance(layer, GINConv):
-        plain = (
-            type(layer.nn) is nn.Sequential and len(layer.nn) > 0 and type(layer.nn[0]) in (nn.Linear, Linear)
-        )
-        linear: Any = layer.nn[0] if plain else None
-    else:
-        linear = layer.lin_rel if isinstance(layer, GraphConv) else layer.lin_l
-    if type(linear) not in (nn.Linear, Linear):
-        return None
-    return (
-        _shared_weight(linear) if type(linear.weight) is nn.Parameter else None
-    )  # a lazy layer has no weight yet
+        return layer.nn[0] if type(layer.nn) is nn.Sequential and len(layer.nn) > 0 else None
+    return layer.lin_rel if isinstance(layer, GraphConv) else layer.lin_l
 
 
 def _shared_weight(linear: Any) -> nn.Linear:
@@ -96,49 +91,28 @@ def _shared_weight(linear: Any) -> nn.Linear:
     return plain
 
 
-def _turned(layer: nn.Module) -> nn.Module:
-    from torch_geometric.nn import GINConv
-
-    return _TurnedGIN(layer) if isinstance(layer, GINConv) else _TurnedSum(layer)
-
-
-class _TurnedSum(nn.Module):
-    """SAGEConv or GraphConv: transform, aggregate, add the bias and the root's own transform."""
+class _Turned(nn.Module):
+    """The layer, transforming first: aggregate, add what the node itself and the bias give, then the rest of its network."""
 
     def __init__(self, layer: Any) -> None:
         super().__init__()
-        self.layer = layer
-        linear, root = (layer.lin_rel, layer.lin_root) if hasattr(layer, "lin_rel") else (layer.lin_l, None)
-        self.bias = linear.bias
-        self.first = _shared_weight(linear)
-        self.root = root if root is not None else (layer.lin_r if layer.root_weight else None)
+        self.layer, linear = layer, _aggregated(layer)
+        self.first, self.bias = _shared_weight(linear), linear.bias
+        summed = layer.lin_r if getattr(layer, "root_weight", False) else None
+        self.root = getattr(layer, "lin_root", summed)
+        self.rest = layer.nn[1:] if hasattr(layer, "nn") else None
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         """What the layer itself would answer, but for rounding."""
         narrow = self.first(x)
         weighted = {"edge_weight": None} if hasattr(self.layer, "lin_rel") else {}
         out: Tensor = self.layer.propagate(edge_index, x=(narrow, narrow), size=None, **weighted)
+        if self.rest is not None:
+            out = out + (1 + self.layer.eps) * narrow
         if self.bias is not None:
             out = out + self.bias
         if self.root is not None:
             out = out + self.root(x)
+        if self.rest is not None:
+            out = self.rest(out)
         return nn.functional.normalize(out, p=2.0, dim=-1) if getattr(self.layer, "normalize", False) else out
-
-
-class _TurnedGIN(nn.Module):
-    """GINConv: transform, sum with (1 + ε) times the own state, add the bias, then the rest of its network."""
-
-    def __init__(self, layer: Any) -> None:
-        super().__init__()
-        self.layer = layer
-        self.first = _shared_weight(layer.nn[0])
-        self.bias = layer.nn[0].bias
-        self.rest = layer.nn[1:]
-
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        """What the layer itself would answer, but for rounding."""
-        narrow = self.first(x)
-        out: Tensor = self.layer.propagate(edge_index, x=(narrow, narrow), size=None)
-        out = out + (1 + self.layer.eps) * narrow
-        answer: Tensor = self.rest(out if self.bias is None else out + self.bias)
-        return answer

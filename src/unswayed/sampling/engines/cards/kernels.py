@@ -17,11 +17,12 @@ except ImportError:
 AVAILABLE = triton is not None
 
 
-def _jit(function: Any) -> Any:
+def jit(function: Any) -> Any:
+    """The kernel that the function describes, where there is triton."""
     return function if triton is None else triton.jit(function)
 
 
-@_jit
+@jit
 def rectified(  # type: ignore[no-untyped-def]
     states,
     weight,
@@ -53,7 +54,7 @@ def rectified(  # type: ignore[no-untyped-def]
     tl.store(out + place, total, mask=inside)
 
 
-@_jit
+@jit
 def corrected(  # type: ignore[no-untyped-def]
     sums,
     zero,
@@ -113,7 +114,7 @@ def corrected(  # type: ignore[no-untyped-def]
     tl.store(sums + place, total, mask=inside)
 
 
-@_jit
+@jit
 def attended(  # type: ignore[no-untyped-def]
     zero,
     one,
@@ -162,7 +163,7 @@ def attended(  # type: ignore[no-untyped-def]
     tl.store(out + where, total, mask=real[:, None] & there[None, :])
 
 
-@_jit
+@jit
 def joined(  # type: ignore[no-untyped-def]
     out,
     z,
@@ -209,7 +210,7 @@ def joined(  # type: ignore[no-untyped-def]
     tl.store(out + where, total, mask=inside & (v[:, None] != centre))
 
 
-@_jit
+@jit
 def rows(out, states, index, count, height, width: tl.constexpr, wide: tl.constexpr, block: tl.constexpr):  # type: ignore[no-untyped-def]
     """One program: `block` rows."""
     place = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)

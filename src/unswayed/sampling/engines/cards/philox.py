@@ -12,22 +12,13 @@ import torch
 from torch import Tensor
 
 from unswayed.sampling import stream
+from unswayed.sampling.engines.cards.kernels import AVAILABLE, jit, tl  # type: ignore[attr-defined]
 from unswayed.theory.noise import AddDelete
-
-try:
-    import triton
-    import triton.language as tl
-except ImportError:
-    triton = tl = None
 
 LANES = 256  # entries that one program of the kernel draws
 
 
-def _jit(function: Any) -> Any:
-    return function if triton is None else triton.jit(function)
-
-
-@_jit
+@jit
 def _kernel(  # type: ignore[no-untyped-def]
     zero_ptr,
     one_ptr,
@@ -124,7 +115,7 @@ def _kernel(  # type: ignore[no-untyped-def]
     )
 
 
-@_jit
+@jit
 def _put(  # type: ignore[no-untyped-def]
     zero_ptr,
     one_ptr,
@@ -164,7 +155,7 @@ def flips(
     if zero.numel() == 0:
         return zero, one
     first, last = start // stream.LANES, -(-stop // stream.LANES)
-    grid = (last - first, triton.cdiv(entries, LANES))
+    grid = (last - first, -(-entries // LANES))
     c2, c3 = source.counter_tail(target)
     numbers: tuple[Any, ...] = (start, stop, first, entries, *source.key, c2, c3, *thresholds)
     with torch.cuda.device(device):
@@ -176,7 +167,7 @@ def register() -> bool:
     """Draw with this kernel on every CUDA device from now on, if it exists and gives the same bits; say whether."""
     if "cuda" in stream.FLIP_KERNELS:
         return True
-    if triton is None or not torch.cuda.is_available():
+    if not AVAILABLE or not torch.cuda.is_available():
         return False
     source, noise = stream.Stream(2**63 + 5, "select"), AddDelete(p_add=0.2, p_delete=0.7)
     plain = source.flips(3, 17, 301, noise, target=6, device="cuda")

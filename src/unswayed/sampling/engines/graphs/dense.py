@@ -1,5 +1,6 @@
 """The dense engine: exact votes for graph classifiers when every pair of nodes is noisy, by batched adjacency matrices."""
 
+from collections.abc import Iterator
 from functools import cached_property, partial
 from itertools import pairwise
 
@@ -7,10 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from unswayed.errors import Unsupported
-from unswayed.sampling.engines.engine import Elsewhere, FastEngine
+from unswayed.sampling.engines.engine import Elsewhere, FastEngine, Labelled
 from unswayed.sampling.engines.graphs.matrices import Matrices
 from unswayed.sampling.engines.machine.cores import cores
-from unswayed.sampling.engines.machine.room import room, within_memory
+from unswayed.sampling.engines.machine.room import room
 from unswayed.sampling.engines.plans.plan import Steps
 from unswayed.sampling.engines.plans.recognise import recognise
 from unswayed.sampling.engines.plans.rewriting import diagonal, frozen
@@ -72,19 +73,16 @@ class DenseEngine(FastEngine):
         self.threat, self.graphs = self.question.threat, graphs
         self.known, self.places = dict[int, Noisy](), dict[int, Tensor]()
 
-    def labels(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> Tensor:
-        """int64[samples, targets]: the votes themselves; -1 is no answer."""
-        asked = self._asked(targets)
+    def _forget(self) -> None:
+        self.known.clear()
+
+    def _labelled(self, start: int, stop: int, asked: tuple[int, ...]) -> Iterator[Labelled]:
         widest = max(1, int(self.threat.entries[list(asked)].max(initial=0)))
         workers = torch.get_num_threads() if self.device.type == "cpu" else 1
-
-        def ask() -> Tensor:
-            spans = _spans(start, stop, room(SPAN, self.device) // widest // workers, workers)
-            with self.asking(), cores(self.device) as on:
-                none = torch.empty((0, len(asked)), dtype=torch.int64, device=self.device)
-                return torch.cat([none, *on.map(lambda span: self._label_span(asked, widest, span), spans)])
-
-        return within_memory(self.device, ask, self.known.clear)
+        spans = _spans(start, stop, room(SPAN, self.device) // widest // workers, workers)
+        with cores(self.device) as on:
+            said = on.map(lambda span: self._label_span(asked, widest, span), spans)
+        yield from ((span, slice(None), labels) for span, labels in zip(spans, said, strict=True))
 
     def _label_span(self, asked: tuple[int, ...], widest: int, span: range) -> Tensor:
         """The labels of these samples: each worker draws the noise of its own, and a card is waited for once."""

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from unswayed.sampling.engines.plans.layers import Sent
+from unswayed.sampling.engines.plans.surroundings import begins, stretches
 
 
 class Edges:
@@ -29,8 +30,7 @@ class Edges:
 
     def some(self, here: Tensor) -> "Edges":
         """Only the edges where bool[edges] is true."""
-        starts = torch.cat([here.new_zeros(1, dtype=torch.int64), here.cumsum(0)])[self.starts]
-        return Edges(starts, self.senders[here], self.count)
+        return Edges(begins(here.long())[self.starts], self.senders[here], self.count)
 
     def matrix(self, blocks: int, values: Tensor, shared: bool = False) -> Tensor:
         """As many copies of the edges, with a value for every edge of every copy: block-diagonal, or with `shared` senders."""
@@ -84,14 +84,9 @@ class Edges:
         if heads == 1:
             return self
         if heads not in self._heads:
-            head = torch.arange(heads, device=self.starts.device)
             count = self.starts.diff().repeat_interleave(heads)
-            starts = torch.cat([count.new_zeros(1), count.cumsum(0)])
-            within = torch.arange(int(starts[-1]), device=count.device) - starts[:-1].repeat_interleave(count)
-            first = self.starts[:-1].repeat_interleave(heads).repeat_interleave(count)
-            number = head.repeat(self.receivers).repeat_interleave(count)
-            edge = first + within
-            split = Edges(starts, self.senders[edge] * heads + number, self.count * heads)
+            to, edge = stretches(self.starts[:-1].repeat_interleave(heads), count)
+            split = Edges(begins(count), self.senders[edge] * heads + to % heads, self.count * heads)
             split.of = edge
             self._heads[heads] = split
         return self._heads[heads]
@@ -141,10 +136,12 @@ class Listed:
 
     def largest(self, z: Tensor) -> Tensor:
         """Over edges and loops."""
-        sent, loop = z.index_select(1, self.edges.senders), self.own(self.loops)
-        top = self.edges.largest(_where_there(sent, self.there))
-        top = torch.where(loop > 0, torch.maximum(top, self.own(z)), top)
-        return top * (self.own(self.degree) + loop > 0)
+        return self._tops(z) * (self.own(self.degree) + self.own(self.loops) > 0)
+
+    def _tops(self, z: Tensor) -> Tensor:
+        """The same, with the least number there is where a receiver has none."""
+        top = self.edges.largest(_where_there(z.index_select(1, self.edges.senders), self.there))
+        return torch.where(self.own(self.loops) > 0, torch.maximum(top, self.own(z)), top)
 
     def attend(self, layer: Any, sent: Sent) -> Tensor:
         """A softmax over edges and the node itself."""
@@ -160,11 +157,9 @@ def _where_there(values: Tensor, there: Tensor | None) -> Tensor:
 
 def picked(states: Tensor, index: Tensor) -> Tensor:
     """[B, index, k] of states [B, n, k]; numbers are picked from whole rows, which is faster than one by one."""
-    return (
-        states.index_select(1, index)
-        if states.shape[-1] > 1
-        else states[..., 0].index_select(1, index)[..., None]
-    )
+    if states.shape[-1] > 1:
+        return states.index_select(1, index)
+    return states[..., 0].index_select(1, index)[..., None]
 
 
 class Weighing:

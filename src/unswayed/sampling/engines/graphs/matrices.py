@@ -1,5 +1,6 @@
 """Noisy graphs as dense adjacency matrices: small graphs with every pair noisy."""
 
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -11,15 +12,12 @@ class Matrices:
 
     def __init__(self, adjacency: Tensor, loops: Tensor, looped: bool = True) -> None:
         self.adjacency, self.loops, self.looped = adjacency, loops[..., None], looped
-        self._degree: Tensor | None = None
         self.roots: dict[str, Tensor] = {}
 
-    @property
+    @cached_property
     def degree(self) -> Tensor:
         """[B, N, 1]."""
-        if self._degree is None:
-            self._degree = self.adjacency.sum(-1, keepdim=True)
-        return self._degree
+        return self.adjacency.sum(-1, keepdim=True)
 
     def scaled(self, z: Tensor, scale: Tensor, into: bool = False) -> tuple[Tensor, Tensor]:
         """Of what is scaled at all nodes."""
@@ -34,10 +32,8 @@ class Matrices:
         """Over the last but one dimension of [B, N, N, F], a feature at a time."""
         there = (self.adjacency + torch.diag_embed(self.loops[..., 0])) > 0
         least = torch.finfo(z.dtype).min
-        parts = [
-            torch.where(there, z[:, None, :, f], least).amax(-1) for f in range(z.shape[-1])
-        ]  # [B, N] each
-        return torch.stack(parts, dim=-1) * there.any(-1, keepdim=True)
+        tops = [torch.where(there, z[:, None, :, f], least).amax(-1) for f in range(z.shape[-1])]
+        return torch.stack(tops, dim=-1) * there.any(-1, keepdim=True)
 
     def own(self, z: Tensor) -> Tensor:
         """Every node receives."""
@@ -52,9 +48,8 @@ class Matrices:
             score = score.masked_fill(mask == 0, torch.finfo(score.dtype).min).softmax(dim=2)
         else:
             score = score.exp()
-        return torch.einsum(
-            "bijh,bjhc->bihc", score * mask, values
-        )  # a node without neighbours receives nothing
+        # a node without neighbours receives nothing
+        return torch.einsum("bijh,bjhc->bihc", score * mask, values)
 
     def average(self, h: Tensor) -> Tensor:
         """[B, 1, F]: the mean over the nodes of each graph."""

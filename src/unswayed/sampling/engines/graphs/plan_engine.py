@@ -15,12 +15,12 @@ from torch import Tensor, nn
 from unswayed.errors import Unsupported
 from unswayed.sampling.drawing import distinct
 from unswayed.sampling.engines.asking.generic import part
-from unswayed.sampling.engines.engine import Elsewhere, FastEngine, spans
+from unswayed.sampling.engines.engine import Elsewhere, FastEngine, Labelled, spans
 from unswayed.sampling.engines.graphs.planned import Planned, StarLogits
 from unswayed.sampling.engines.graphs.switched import SwitchedLogits
 from unswayed.sampling.engines.graphs.touched import Tables, TouchedLogits
 from unswayed.sampling.engines.machine.cores import cores
-from unswayed.sampling.engines.machine.room import room, within_memory
+from unswayed.sampling.engines.machine.room import room
 from unswayed.sampling.engines.plans.plan import Steps
 from unswayed.sampling.engines.plans.recognise import recognise
 from unswayed.sampling.engines.plans.rewriting import lifted, settled, sunk
@@ -86,25 +86,20 @@ class PlanEngine(FastEngine):
             plan = node_plan(self.classifier.model)
             self.known = Planned(plan, graph.x.to(device=self.device, dtype=self.kind))
 
-    def labels(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> Tensor:
-        """int64[samples, targets]: the votes themselves; -1 is no answer."""
-        asked = self._asked(targets)
+    def _forget(self) -> None:
+        self.kept.clear()
+
+    def _labelled(self, start: int, stop: int, asked: tuple[int, ...]) -> Iterator[Labelled]:
         place = {target: i for i, target in enumerate(asked)}
-
-        def ask() -> Tensor:
-            said = torch.empty((stop - start, len(asked)), dtype=torch.int64, device=self.device)
-            for span, group, answers in self._answered(start, stop, asked):
-                columns = [place[target] for target in group]
-                said[span.start - start : span.stop - start, columns] = self.classifier.votes(answers)
-            return said
-
-        return within_memory(self.device, ask, self.kept.clear)
+        for span, group, answers in self._answered(start, stop, asked):
+            yield span, [place[target] for target in group], self.classifier.votes(answers)
 
     def answers(self, start: int, stop: int, targets: tuple[int, ...], noise: Noise | None = None) -> Tensor:
         """[samples, targets, classes]: the logits that votes are read from."""
         rows: dict[range, list[Tensor]] = {}
-        for span, _, said in self._answered(start, stop, targets, noise):
-            rows.setdefault(span, []).append(said)
+        with self.asking():
+            for span, _, said in self._answered(start, stop, targets, noise):
+                rows.setdefault(span, []).append(said)
         return torch.cat([torch.cat(said, dim=1) for said in rows.values()])
 
     def _answered(
@@ -113,14 +108,13 @@ class PlanEngine(FastEngine):
         """(samples, targets, answers [samples, targets, classes]) of one span and group after another."""
         words = max((self.threat.drawn(target) for target in asked), default=1)
         question = self.question
-        with self.asking():
-            for span in spans(start, stop, room(SPAN, self.device) / words):
-                draw = partial(question.flips, span.start, span.stop, noise=noise)
-                shared = draw(words, None) if question.shared else None
-                for group in groups_of(question, asked):
-                    width = self.threat.drawn(group[0])
-                    drawn = shared or draw(width, question.key_of(group[0]))
-                    yield span, group, self._ask(group, (drawn[0][:, :width], drawn[1][:, :width]))
+        for span in spans(start, stop, room(SPAN, self.device) / words):
+            draw = partial(question.flips, span.start, span.stop, noise=noise)
+            shared = draw(words, None) if question.shared else None
+            for group in groups_of(question, asked):
+                width = self.threat.drawn(group[0])
+                drawn = shared or draw(width, question.key_of(group[0]))
+                yield span, group, self._ask(group, (drawn[0][:, :width], drawn[1][:, :width]))
 
     def _ask(self, group: tuple[int, ...], flips: Flips) -> Tensor:
         """[S, T, C]; equal rows of a target whose noise only hides are asked about once."""
@@ -155,7 +149,7 @@ class PlanEngine(FastEngine):
             near = NEAR * max(4, ask.nodes.numel()) * width
             ways["touched"] = ask.by_touch, max(1, min(MANY, states * 5 // near))
             if not ask.centred:
-                ways["switched"] = ask.by_switch, max(1, min(MANY, states * 8 // ask.switched.width))
+                ways["switched"] = ask.switched, max(1, min(MANY, states * 8 // ask.switched.width))
         return ways
 
     @cached_property
@@ -241,9 +235,5 @@ class Asker:
         )
 
     def by_touch(self, flips: Flips) -> Tensor:
-        """[S, T, C]."""
+        """[S, T, C]; what it needs is made when it is first asked."""
         return self.touched(flips)
-
-    def by_switch(self, flips: Flips) -> Tensor:
-        """[S, T, C]."""
-        return self.switched(flips)

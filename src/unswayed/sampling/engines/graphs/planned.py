@@ -44,13 +44,7 @@ class Planned:
     def __init__(self, plan: Steps, x: Tensor) -> None:
         self.plan = plan
         self.demand = Demand.of(plan, pulls_of(plan))
-        self.rest: dict[int, Tensor] = {}
-        self.sent: dict[int, Sent] = {}  # what goes into the first rounds
-        for i, step in enumerate(plan.steps):
-            if step.depth == 0 and step.kind in ("input", "rowwise"):
-                self.rest[i] = step.run(*(self.rest[k] for k in step.inputs)) if step.run else x
-            elif step.depth == 1 and step.layer is not None:
-                self.sent[i] = step.layer.send(self.rest[step.inputs[0]])
+        self.rest, self.sent = plan.begun(x)
 
     @property
     def width(self) -> int:

@@ -77,8 +77,7 @@ class Star(Listed):
 
     def largest(self, z: Tensor) -> Tensor:
         """Over the edges that stay, the loops and the star."""
-        top = self.edges.largest(z.index_select(1, self.edges.senders))
-        top = torch.where(self.loops > 0, torch.maximum(top, z), top)
+        top = self._tops(z)
         top = torch.where(self.mask > 0, torch.maximum(top, z[:, self.node, None]), top)
         top = top * (self.degree + self.loops > 0)
         top[:, self.node] = self.centre.largest(z)[:, 0]
@@ -157,16 +156,7 @@ class Centre:
 
     def __init__(self, star: Star) -> None:
         self.star, self.looped, self.roots = star, star.looped, star.roots
-
-    @property
-    def degree(self) -> Tensor:
-        """Of every sender."""
-        return self.star.degree
-
-    @property
-    def loops(self) -> Tensor:
-        """Of every sender."""
-        return self.star.loops
+        self.degree, self.loops = star.degree, star.loops  # of every sender
 
     def total(self, z: Tensor) -> Tensor:
         """[S, 1, F]: the sum over the attached nodes."""

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from unswayed.sampling.engines.graphs.edges import Edges, Listed
 from unswayed.sampling.engines.graphs.touched import Keys, Rounds, Tables
-from unswayed.sampling.engines.plans.surroundings import Surroundings
+from unswayed.sampling.engines.plans.surroundings import Surroundings, begins, stretches
 from unswayed.sampling.layout import Layout, noisy
 
 
@@ -31,16 +31,14 @@ class Superset:
         switch = torch.cat([torch.full_like(fixed[0], self.entries), number, number])
         order = torch.argsort(to * self.n + by)
         self.senders, self.entry = by[order], switch[order]
-        self.starts = torch.cat([to.new_zeros(1), torch.bincount(to, minlength=self.n).cumsum(0)])
+        self.starts = begins(torch.bincount(to, minlength=self.n))
         self.ends = Keys.union(self.n, first, second)
 
     def links(self, at: Keys) -> tuple[Tensor, Tensor]:
         """(starts, which links) of those to these nodes."""
         first = self.starts[at.keys]
         count = self.starts[at.keys + 1] - first
-        starts = torch.cat([count.new_zeros(1), count.cumsum(0)])
-        within = torch.arange(int(starts[-1]), device=count.device) - starts[:-1].repeat_interleave(count)
-        return starts, first.repeat_interleave(count) + within
+        return begins(count), stretches(first, count)[1]
 
 
 class SwitchedLogits(Rounds):
@@ -106,8 +104,9 @@ class SwitchedLogits(Rounds):
         """The links of these samples; `more` [S, ends + 1] neighbours than always has each end, and 0 any other node."""
         known = self.rounds[depth]
         degree = known.degree + more.index_select(1, self.end[depth])[..., None]
-        around = known.edges, degree, known.loops, known.at, there.index_select(1, self.switch[depth])
-        return Listed(*around) if depth > 1 else First(*around, self.moving, self.still)
+        here = there.index_select(1, self.switch[depth])
+        around = Listed(known.edges, degree, known.loops, known.at, here)
+        return around if depth > 1 else First(around, self.moving, self.still)
 
     @cached_property
     def moving(self) -> Tensor:
@@ -129,18 +128,12 @@ class SwitchedLogits(Rounds):
 class First(Listed):
     """A first round, where all samples send the same: what comes along links that never change is added up once."""
 
-    def __init__(
-        self,
-        edges: Edges,
-        degree: Tensor,
-        loops: Tensor,
-        at: Tensor | None,
-        there: Tensor,
-        moving: Tensor,
-        parts: tuple[Edges, Edges],
-    ) -> None:
-        super().__init__(edges, degree, loops, at, there)
-        self.still, self.rest = parts[0], Listed(parts[1], degree, loops, at, there.index_select(1, moving))
+    def __init__(self, every: Listed, moving: Tensor, parts: tuple[Edges, Edges]) -> None:
+        """`every` holds all links of the round; the first of the parts are those that never change."""
+        numbers = every.degree, every.loops, every.at
+        super().__init__(every.edges, *numbers, every.there)
+        assert every.there is not None
+        self.still, self.rest = parts[0], Listed(parts[1], *numbers, every.there.index_select(1, moving))
 
     def total(self, z: Tensor) -> Tensor:
         """Two sparse products."""

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from unswayed.sampling.engines.graphs.edges import Edges, Listed
 from unswayed.sampling.engines.graphs.planned import Planned
-from unswayed.sampling.engines.plans.surroundings import Surroundings
+from unswayed.sampling.engines.plans.surroundings import Surroundings, begins, stretches
 from unswayed.sampling.layout import Layout
 
 
@@ -178,9 +178,8 @@ class Changed:
         """(starts, senders' keys) of the links to the nodes with these keys, by their numbers."""
         keys, node = at.keys, at.keys % self.n
         first, count = tables.starts.index_select(0, node), tables.count.index_select(0, node)
-        to = torch.repeat_interleave(torch.arange(keys.numel(), device=keys.device), count)
-        shift = (first - count.cumsum(0) + count).index_select(0, to)
-        sender = tables.columns.index_select(0, shift.add_(torch.arange(to.numel(), device=keys.device)))
+        to, place = stretches(first, count)
+        sender = tables.columns.index_select(0, place)
         receiver, by = keys.index_select(0, to), (keys - node).index_select(0, to).add_(sender)
         link = receiver * self.n + sender
         if self.gone.numel():
@@ -191,9 +190,8 @@ class Changed:
         new = at.place(self.to)
         here = (new >= 0).nonzero()[:, 0]
         count = count.index_add(0, new.index_select(0, here), torch.ones_like(here))
-        starts = torch.cat([count.new_zeros(1), count.cumsum(0)])
         added, more = self.added.index_select(0, here), self.by.index_select(0, here)
-        return starts, _inserted(by, more, torch.searchsorted(link, added))
+        return begins(count), _inserted(by, more, torch.searchsorted(link, added))
 
     def _lost(self, link: Tensor, receiver: Tensor, by: Tensor) -> Tensor:
         """Which of these links of the clean graph are gone: both ends of such a link are ends of changed ones."""

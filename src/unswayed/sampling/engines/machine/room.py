@@ -19,12 +19,8 @@ LARGE = 2**34  # free bytes that the engines' numbers for "cuda" nearly always f
 LEAST = 2.0**-14  # a share below which a single noisy graph is too large
 PATIENCE = 8  # times that a part must fit before twice as much is tried again …
 LONGEST = 2**10  # … and twice as many each time that was too much, up to so many
-WAITS = (
-    1.0,
-    2.0,
-    4.0,
-    8.0,
-)  # seconds to wait for others who fill a card, before one noisy graph is called too large
+# seconds to wait for others who fill a card, before one noisy graph is called too large
+WAITS = (1.0, 2.0, 4.0, 8.0)
 
 
 @dataclass
@@ -93,14 +89,9 @@ def hand_back() -> None:
 
 def _share(device: torch.device) -> Share:
     """The part of the usual numbers that fits this device."""
-    key = _key(device)
+    key = device.type, device.index or 0  # "cuda" and "cuda:0" are the same
     if key not in _shares:
         free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else LARGE
         fits = min(1.0, free / LARGE)
         _shares[key] = Share(fits, fits)
     return _shares[key]
-
-
-def _key(device: torch.device) -> tuple[str, int]:
-    """One name for one device: "cuda" and "cuda:0" are the same."""
-    return device.type, device.index or 0

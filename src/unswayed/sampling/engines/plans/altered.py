@@ -10,9 +10,7 @@ from typing import Any
 from torch import nn
 
 LIBRARIES = frozenset({"torch", "torch_geometric"})
-HELPERS = frozenset(
-    {"contextlib", "functools", "typing_extensions", "warnings"}
-)  # they wrap the libraries' own
+HELPERS = frozenset({"contextlib", "functools", "typing_extensions", "warnings"})  # wrap the libraries' own
 
 
 def is_library(kind: type) -> bool:

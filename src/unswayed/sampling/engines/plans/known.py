@@ -17,16 +17,17 @@ from unswayed.sampling.engines.plans.plan import Builder
 from unswayed.sampling.engines.plans.steps import Blend, Plus, Shrunk, Weight
 
 SUM, MEAN, MAX = gnn.SumAggregation, gnn.MeanAggregation, gnn.MaxAggregation
-Maker = Callable[[Any, str, Builder, int], int]
+SEVERAL = (gnn.SimpleConv, gnn.SAGEConv, gnn.GraphConv)  # known with each of these, all others with sums
 
 
-def _plain(module: Any, name: str, *aggregations: type) -> type:
-    """The aggregation of a layer whose inherited settings are all the usual ones."""
+def _refuse_unusual(module: Any, name: str) -> None:
+    """Known is a layer whose inherited settings are all the usual ones."""
     if hooked(module):
         raise Unsupported(f"The layer '{name}' has hooks.")
     if module.flow != "source_to_target" or getattr(module, "decomposed_layers", 1) != 1 or module.explain:
         raise Unsupported(f"The layer '{name}' has an unusual flow, decomposition or explanation mode.")
-    if (kind := type(module.aggr_module)) not in aggregations:
+    known = (SUM, MEAN, MAX) if type(module) in SEVERAL else (SUM,)
+    if type(module.aggr_module) not in known:
         raise Unsupported(
             f"The layer '{name}' aggregates with {module.aggr_module}, which no fast engine knows."
         )
@@ -36,11 +37,6 @@ def _plain(module: Any, name: str, *aggregations: type) -> type:
         raise Unsupported(f"The layer '{name}' is bipartite.")
     if getattr(module, "edge_dim", None) is not None:
         raise Unsupported(f"The layer '{name}' uses edge features.")
-    return kind
-
-
-def _aggregated(kind: type) -> Layer:
-    return Largest() if kind is MAX else Sums(kind is MEAN)
 
 
 def _with_bias(owner: Any, build: Builder, h: int) -> int:
@@ -48,7 +44,7 @@ def _with_bias(owner: Any, build: Builder, h: int) -> int:
 
 
 def _simple(module: Any, name: str, build: Builder, h: int) -> int:
-    kind = _plain(module, name, SUM, MEAN, MAX)
+    kind = type(module.aggr_module)
     if module.combine_root not in (None, "self_loop", "sum") or (kind is MAX and module.combine_root):
         raise Unsupported(
             f"The layer '{name}' has combine_root={module.combine_root!r}, which no fast engine knows."
@@ -60,45 +56,44 @@ def _simple(module: Any, name: str, build: Builder, h: int) -> int:
 
 
 def _normalised(module: Any) -> Layer:
-    """Symmetric normalisation as gcn_norm has it, or plain sums."""
-    return Symmetric("all" if module.add_self_loops else "given") if module.normalize else Sums()
+    """Symmetric normalisation as gcn_norm has it, or plain sums; some layers leave no choice."""
+    if not getattr(module, "normalize", True):
+        return Sums()
+    return Symmetric("all" if getattr(module, "add_self_loops", False) else "given")
 
 
 def _gcn(module: Any, name: str, build: Builder, h: int) -> int:
-    _plain(module, name, SUM)
     if module.improved:  # releases of torch_geometric differ in what it does to a graph without edge weights
         raise Unsupported(f"The layer '{name}' has improved=True, which no fast engine knows.")
     return _with_bias(module, build, build.conv(_normalised(module), build.rowwise(module.lin, h)))
 
 
-def _sage(module: Any, name: str, build: Builder, h: int) -> int:
-    kind, linear = _plain(module, name, SUM, MEAN, MAX), module.lin_l
-    sent = build.rowwise(torch.relu, build.rowwise(module.lin, h)) if module.project else h
-    if kind is MAX:  # a linear map does not commute with it
+def _rooted(build: Builder, kind: type, linear: Any, sent: int, root: int | None) -> int:
+    """A linear map of what was aggregated, and what the node itself adds; the map commutes with sums, not with maxima."""
+    if kind is MAX:
         out = build.rowwise(linear, build.conv(Largest(), sent))
     else:
         out = build.conv(Sums(kind is MEAN), build.rowwise(Weight(linear), sent))
-        out = out if module.root_weight else _with_bias(linear, build, out)
-    if module.root_weight:
-        root = build.rowwise(module.lin_r, h)
-        root = root if kind is MAX else _with_bias(linear, build, root)
-        out = build.rowwise(torch.add, out, root)
+        if root is None:
+            return _with_bias(linear, build, out)
+        root = _with_bias(linear, build, root)
+    return out if root is None else build.rowwise(torch.add, out, root)
+
+
+def _sage(module: Any, name: str, build: Builder, h: int) -> int:
+    sent = build.rowwise(torch.relu, build.rowwise(module.lin, h)) if module.project else h
+    root = build.rowwise(module.lin_r, h) if module.root_weight else None
+    out = _rooted(build, type(module.aggr_module), module.lin_l, sent, root)
     return build.rowwise(lambda x: fn.normalize(x, p=2.0, dim=-1), out) if module.normalize else out
 
 
 def _graph(module: Any, name: str, build: Builder, h: int) -> int:
-    kind, relation = _plain(module, name, SUM, MEAN, MAX), module.lin_rel
-    root = build.rowwise(module.lin_root, h)
-    if kind is MAX:
-        return build.rowwise(torch.add, build.rowwise(relation, build.conv(Largest(), h)), root)
-    total = build.conv(Sums(kind is MEAN), build.rowwise(Weight(relation), h))
-    return build.rowwise(torch.add, total, _with_bias(relation, build, root))
+    return _rooted(build, type(module.aggr_module), module.lin_rel, h, build.rowwise(module.lin_root, h))
 
 
 def _gin(module: Any, name: str, build: Builder, h: int) -> int:
     from unswayed.sampling.engines.plans.recognise import trace_rowwise
 
-    _plain(module, name, SUM)
     network = trace_rowwise(module.nn, f"{name}.nn")
     trained = isinstance(module.eps, nn.Parameter)
     loop: Any = (lambda: 1 + module.eps) if trained else 1 + float(module.eps)
@@ -106,12 +101,10 @@ def _gin(module: Any, name: str, build: Builder, h: int) -> int:
 
 
 def _attention(module: Any, name: str, build: Builder, h: int) -> int:
-    _plain(module, name, SUM)
     return build.conv(Attention(module), h)
 
 
 def _gated(module: Any, name: str, build: Builder, h: int) -> int:
-    _plain(module, name, SUM)
     if type(module.act) is not nn.Sigmoid:
         raise Unsupported(f"The layer '{name}' has another gate than a sigmoid.")
     out = build.conv(Gated(module), h)
@@ -121,7 +114,6 @@ def _gated(module: Any, name: str, build: Builder, h: int) -> int:
 
 
 def _transformer(module: Any, name: str, build: Builder, h: int) -> int:
-    _plain(module, name, SUM)
     out = build.conv(Attention(module), h)
     if not module.root_weight:
         return out
@@ -138,7 +130,6 @@ def _transformer(module: Any, name: str, build: Builder, h: int) -> int:
 
 
 def _appnp(module: Any, name: str, build: Builder, h: int) -> int:
-    _plain(module, name, SUM)
     if module.dropout > 0 and module.training:
         raise Unsupported(f"The layer '{name}' drops edges at random.")
     start, layer, mix = h, _normalised(module), Blend(1 - module.alpha, module.alpha)
@@ -148,28 +139,23 @@ def _appnp(module: Any, name: str, build: Builder, h: int) -> int:
 
 
 def _sgc(module: Any, name: str, build: Builder, h: int) -> int:
-    _plain(module, name, SUM)
-    layer = Symmetric("all" if module.add_self_loops else "given")
     h = build.rowwise(Weight(module.lin), h)
     for _ in range(module.K):
-        h = build.conv(layer, h)
+        h = build.conv(_normalised(module), h)
     return _with_bias(module.lin, build, h)
 
 
 def _tag(module: Any, name: str, build: Builder, h: int) -> int:
     """Σ A^k h W_k = z_0 + A(z_1 + A(z_2 + …)): as wide as what comes out, not as what goes in."""
-    _plain(module, name, SUM)
-    layer = Symmetric("given") if module.normalize else Sums()
     terms = [build.rowwise(linear, h) for linear in module.lins]
     out = terms.pop()
     while terms:
-        out = build.rowwise(torch.add, build.conv(layer, out), terms.pop())
+        out = build.rowwise(torch.add, build.conv(_normalised(module), out), terms.pop())
     return _with_bias(module, build, out)
 
 
 def _cheb(module: Any, name: str, build: Builder, h: int) -> int:
     """Σ T_k(L) h W_k by Clenshaw: b_k = z_k + 2 L b_{k+1} - b_{k+2}, and z_0 + L b_1 - b_2 comes out; L is minus a sum."""
-    _plain(module, name, SUM)
     if module.normalization is None:
         raise Unsupported(f"The layer '{name}' divides by the largest degree of the whole graph.")
     if module.normalization != "sym":
@@ -186,14 +172,12 @@ def _cheb(module: Any, name: str, build: Builder, h: int) -> int:
 
 
 def _gcn2(module: Any, name: str, build: Builder, h: int, start: int) -> int:
-    _plain(module, name, SUM)
     second = "weight1" if module.weight2 is None else "weight2"
     spread = build.rowwise(Shrunk(module, "weight1", 1 - module.alpha), build.conv(_normalised(module), h))
     return build.rowwise(torch.add, spread, build.rowwise(Shrunk(module, second, module.alpha), start))
 
 
 def _arma(module: Any, name: str, build: Builder, h: int) -> int:
-    _plain(module, name, SUM)
     act = rowwise.unchanged if module.act is None else rowwise.module_program(module.act, f"{name}.act")
     stacks = []
     for k in range(module.num_stacks):
@@ -217,7 +201,7 @@ def _arma_round(module: Any, build: Builder, h: int, out: int, k: int, t: int, a
     return build.rowwise(act, build.rowwise(torch.add, out, build.rowwise(root, h)))
 
 
-KNOWN: dict[type, Maker] = {
+KNOWN: dict[type, Callable[..., int]] = {
     gnn.SimpleConv: _simple,
     gnn.GCNConv: _gcn,
     gnn.SAGEConv: _sage,
@@ -232,17 +216,17 @@ KNOWN: dict[type, Maker] = {
     gnn.TAGConv: _tag,
     gnn.ChebConv: _cheb,
     gnn.ARMAConv: _arma,
+    gnn.GCN2Conv: _gcn2,
 }
 
 
 def write(module: Any, name: str, build: Builder, states: list[int]) -> int:
     """The steps of a layer whose class and settings are known exactly; where its result is."""
-    if type(module) is gnn.GCN2Conv and len(states) == 2:
-        return _gcn2(module, name, build, *states)
     if type(module) not in KNOWN:
         raise Unsupported(
             f"The layer '{name}' ({type(module).__name__}) is not one that a fast engine knows."
         )
-    if len(states) != 1:
+    if len(states) != (2 if type(module) is gnn.GCN2Conv else 1):
         raise Unsupported(f"The layer '{name}' gets more than node states and edge_index.")
+    _refuse_unusual(module, name)
     return KNOWN[type(module)](module, name, build, *states)

@@ -216,9 +216,8 @@ class Symmetric(Layer):
         z, loop = clean[0], self.loop(around.loops)
         without = around.degree + loop - around.adjacent(nodes).to(z.dtype)
         scale = inverse_root(without + rows)
-        scale[torch.arange(nodes.numel(), device=nodes.device), nodes] = (
-            0  # the target's message is added below
-        )
+        # the target's message is added below
+        scale[torch.arange(nodes.numel(), device=nodes.device), nodes] = 0
         kappa = (without + 1).rsqrt()
         root = inverse_root(rows.sum(1) + loop[nodes]).to(z.dtype)
         arrived = around.spread(scale.T[..., None] * z[:, None]).transpose(0, 1)

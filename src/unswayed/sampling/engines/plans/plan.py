@@ -75,6 +75,17 @@ class Steps:
                 used.update(self.steps[i].inputs)
         return frozenset(used)
 
+    def begun(self, x: Tensor) -> tuple[dict[int, Tensor], dict[int, tuple[Tensor, ...]]]:
+        """The states before any message passing, and what goes into the first rounds: the same whatever the structure."""
+        rest: dict[int, Tensor] = {}
+        sent: dict[int, tuple[Tensor, ...]] = {}
+        for i, step in enumerate(self.steps):
+            if step.depth == 0 and step.kind in ("input", "rowwise"):
+                rest[i] = step.run(*(rest[k] for k in step.inputs)) if step.run else x
+            elif step.depth == 1 and step.layer is not None:
+                sent[i] = step.layer.send(rest[step.inputs[0]])
+        return rest, sent
+
     def evaluate(
         self,
         x: Tensor,

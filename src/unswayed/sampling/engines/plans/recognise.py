@@ -83,7 +83,7 @@ class _Reader:
         elif node.op == "call_module":
             self._module(node, self.modules[str(node.target)])
         elif node.target in POOLS:
-            self._pool(node, POOLS[node.target])
+            self._add(node, "pool", self._read_out(node, node.name), pool=POOLS[node.target])
         else:
             self._function(node)
 
@@ -142,17 +142,15 @@ class _Reader:
         self.place[node] = known.write(module, name, self.build, [self.place[value] for value in states])  # type: ignore[index]
 
     def _readout(self, node: fx.Node, module: Any, name: str) -> None:
+        (state,) = self._read_out(node, name)
+        self.place[node] = wholes.readout(module, name, self.build, self.place[state], trace_rowwise)
+
+    def _read_out(self, node: fx.Node, name: str) -> list[fx.Node]:
+        """The states that a readout takes, besides which it may be told of `batch` alone."""
         arguments = [a for a in [*node.args[1:], *node.kwargs.values()] if a is not None]
         if len(arguments) > 1 or any(self.symbol.get(a) != "batch" for a in arguments):
             raise Unsupported(f"The readout '{name}' gets more than node states and batch.")
-        (state,) = self._states(node, node.args[:1])
-        self.place[node] = wholes.readout(module, name, self.build, self.place[state], trace_rowwise)
-
-    def _pool(self, node: fx.Node, kind: str) -> None:
-        arguments = [a for a in [*node.args[1:], *node.kwargs.values()] if a is not None]
-        if len(arguments) > 1 or any(self.symbol.get(a) != "batch" for a in arguments):
-            raise Unsupported(f"The readout '{node.name}' gets more than node states and batch.")
-        self._add(node, "pool", self._states(node, node.args[:1]), pool=kind)
+        return self._states(node, node.args[:1])
 
     def _sole_user(self, node: fx.Node, state: fx.Node) -> None:
         if len(state.users) > 1 or self.build.steps[self.place[state]].kind == "input":
@@ -269,8 +267,7 @@ def recognise(model: nn.Module) -> Steps:
     if isinstance(model, torch.jit.ScriptModule):
         raise Unsupported("A scripted or traced module cannot be looked into.")
     _refuse_altered(model, type(model).__name__)
-    wrapped = model if not (isinstance(model, gnn.MessagePassing) or rowwise.known_module(model)) else None
-    if wrapped is None:
+    if isinstance(model, gnn.MessagePassing) or rowwise.known_module(model):
         raise Unsupported(f"A bare {type(model).__name__} is not recognised; wrap it in a module.")
     fixed = fixed_arguments(model.forward)
     free = [name for name in inspect.signature(model.forward).parameters if name not in (*fixed, "batch")]

@@ -18,91 +18,11 @@ from torch import Tensor, nn
 from unswayed.sampling.engines.plans import rowwise
 from unswayed.sampling.engines.plans.layers import Layer, Sums, Symmetric, plus
 from unswayed.sampling.engines.plans.plan import Builder, Step, Steps, bypassed, uses_of
-from unswayed.sampling.engines.plans.steps import Plus, Shrunk, Weight
+from unswayed.sampling.engines.plans.steps import Plus, Weight
 
 AT_ONCE = 64  # features: a product this wide costs no more than a narrower one with a linear map after it
 ADDING = (torch.add, operator.add, plus)  # of two states: into new memory, or into that of the first
-LINEAR = (*rowwise.LINEARS, rowwise.NormedLinear, Weight, Shrunk)
-
-
-def folded(steps: Sequence[Step]) -> Steps:
-    """The plan of these steps, with norms folded into the linear layers before them."""
-    out = bypassed(steps, _idle)
-    uses = uses_of(out)
-    for i, step in enumerate(out):
-        linear = out[step.inputs[0]].run if step.inputs else None
-        if isinstance(step.run, rowwise.StoredNorm) and isinstance(linear, rowwise.LINEARS):
-            j = step.inputs[0]
-            if uses[j] == 1:
-                out[j] = replace(out[j], run=rowwise.NormedLinear(linear, step.run))
-                out[i] = replace(step, run=rowwise.unchanged)
-    return Steps(tuple(bypassed(out, _idle)))
-
-
-def lifted(plan: Steps) -> Steps:
-    """Linear maps right after a sum over neighbours act before it, where that is no wider or is done once for all."""
-    uses = uses_of(plan.steps)
-    moved = {s.inputs[0]: i for i, s in enumerate(plan.steps) if _may_lift(plan, i, uses)}
-    build, place = Builder(), [0] * len(plan.steps)
-    for i, step in enumerate(plan.steps):
-        build.name, inputs = step.name, tuple(place[j] for j in step.inputs)
-        if i in moved:
-            place[i] = build.rowwise(Weight(plan.steps[moved[i]].run), *inputs)
-        elif step.inputs and moved.get(step.inputs[0]) == i:
-            sums: Any = plan.steps[step.inputs[0]].layer
-            place[i] = build.conv(sums, place[step.inputs[0]])
-            if step.run.bias is not None:  # type: ignore[union-attr]
-                place[i] = build.rowwise(Plus(step.run), place[i])
-        else:
-            place[i] = build.add(step.kind, *inputs, run=step.run, layer=step.layer, pool=step.pool)
-    return Steps(tuple(build.steps))
-
-
-def _may_lift(plan: Steps, i: int, uses: Mapping[int, int]) -> bool:
-    linear: Any = plan.steps[i].run
-    if not isinstance(linear, LINEAR):
-        return False
-    before = plan.steps[plan.steps[i].inputs[0]]
-    sums = before.layer is not None and before.layer.linear and uses[plan.steps[i].inputs[0]] == 1
-    return sums and (before.depth == 1 or linear.weight.shape[0] <= linear.weight.shape[1])
-
-
-def sunk(plan: Steps) -> Steps:
-    """Linear maps without bias right before a last sum act after it: on the classified nodes instead of on all."""
-    uses, steps = uses_of(plan.steps), list(plan.steps)
-    for i, step in enumerate(steps):
-        if step.layer is None or not step.layer.linear or i in plan.everywhere:
-            continue
-        j = step.inputs[0]
-        linear: Any = steps[j].run
-        if uses[j] == 1 and steps[j].depth and isinstance(linear, LINEAR) and linear.bias is None:
-            steps[j] = replace(step, inputs=steps[j].inputs)
-            steps[i] = Step(step.name, "rowwise", (j,), linear, depth=step.depth)
-    return Steps(tuple(steps))
-
-
-def settled(plan: Steps) -> Steps:
-    """The plan in evaluation mode: no dropout, and biases, rectifiers and sums write into states that nothing else reads."""
-    steps = bypassed(plan.steps, lambda step: _idle(step) or type(step.run) in rowwise.DROPOUTS)
-    uses = uses_of(steps)
-    for i, step in enumerate(steps):
-        before = steps[step.inputs[0]] if step.inputs else step
-        fresh = before.layer is not None or isinstance(before.run, (*LINEAR, Plus, Plus.Into))
-        fresh = fresh or before.run in (*ADDING, torch.relu_)
-        if fresh and uses[step.inputs[0]] == 1:
-            if type(step.layer) is Symmetric and before.depth:
-                steps[i] = replace(step, layer=Symmetric(step.layer.loops, into=True))
-            elif type(step.run) is Plus:
-                steps[i] = replace(step, run=Plus.Into(step.run.owner))
-            elif step.run is torch.relu:
-                steps[i] = replace(step, run=torch.relu_)
-            elif step.run in ADDING and len(step.inputs) == 2 and before.depth == step.depth:
-                steps[i] = replace(step, run=plus)
-    return Steps(tuple(steps))
-
-
-def _idle(step: Step) -> bool:
-    return step.run is rowwise.unchanged
+Worth = Callable[[int, int, int], bool]  # of a depth, and of how many numbers a map gives and takes
 
 
 class Affine:
@@ -126,6 +46,90 @@ def _centred(numbers: Tensor) -> Tensor:
     return (numbers.double() - numbers.double().mean(0)).to(numbers.dtype)
 
 
+LINEAR = (*rowwise.LINEARS, rowwise.NormedLinear, Weight, Affine)
+
+
+def folded(steps: Sequence[Step]) -> Steps:
+    """The plan of these steps, with norms folded into the linear layers before them."""
+    out = bypassed(steps, _idle)
+    uses = uses_of(out)
+    for i, step in enumerate(out):
+        linear = out[step.inputs[0]].run if step.inputs else None
+        if isinstance(step.run, rowwise.StoredNorm) and isinstance(linear, rowwise.LINEARS):
+            j = step.inputs[0]
+            if uses[j] == 1:
+                out[j] = replace(out[j], run=rowwise.NormedLinear(linear, step.run))
+                out[i] = replace(step, run=rowwise.unchanged)
+    return Steps(tuple(bypassed(out, _idle)))
+
+
+def lifted(plan: Steps, worth: Worth = lambda depth, given, taken: depth == 1 or given <= taken) -> Steps:
+    """Linear maps right after a sum over neighbours act before it, where that is worth it: by default where it is no wider or
+    is done once for all."""
+    uses = uses_of(plan.steps)
+    moved = {s.inputs[0]: i for i, s in enumerate(plan.steps) if _may_lift(plan, i, uses, worth)}
+    build, place = Builder(), [0] * len(plan.steps)
+    for i, step in enumerate(plan.steps):
+        build.name, inputs = step.name, tuple(place[j] for j in step.inputs)
+        if i in moved:
+            place[i] = build.rowwise(Weight(plan.steps[moved[i]].run), *inputs)
+        elif step.inputs and moved.get(step.inputs[0]) == i:
+            sums: Any = plan.steps[step.inputs[0]].layer
+            place[i] = build.conv(sums, place[step.inputs[0]])
+            if step.run.bias is not None:  # type: ignore[union-attr]
+                place[i] = build.rowwise(Plus(step.run), place[i])
+        else:
+            place[i] = build.add(step.kind, *inputs, run=step.run, layer=step.layer, pool=step.pool)
+    return Steps(tuple(build.steps))
+
+
+def _may_lift(plan: Steps, i: int, uses: Mapping[int, int], worth: Worth) -> bool:
+    linear: Any = plan.steps[i].run
+    if not isinstance(linear, LINEAR):
+        return False
+    before = plan.steps[plan.steps[i].inputs[0]]
+    sums = before.layer is not None and before.layer.linear and uses[plan.steps[i].inputs[0]] == 1
+    return sums and worth(before.depth, *linear.weight.shape)
+
+
+def sunk(plan: Steps) -> Steps:
+    """Linear maps without bias right before a last sum act after it: on the classified nodes instead of on all."""
+    uses, steps = uses_of(plan.steps), list(plan.steps)
+    for i, step in enumerate(steps):
+        if step.layer is None or not step.layer.linear or i in plan.everywhere:
+            continue
+        j = step.inputs[0]
+        linear: Any = steps[j].run
+        if uses[j] == 1 and steps[j].depth and isinstance(linear, LINEAR) and linear.bias is None:
+            steps[j] = replace(step, inputs=steps[j].inputs)
+            steps[i] = Step(step.name, "rowwise", (j,), linear, depth=step.depth)
+    return Steps(tuple(steps))
+
+
+def settled(plan: Steps) -> Steps:
+    """The plan in evaluation mode: no dropout, and biases, rectifiers and sums write into states that nothing else reads."""
+    steps = bypassed(plan.steps, lambda step: _idle(step) or type(step.run) in rowwise.DROPOUTS)
+    uses = uses_of(steps)
+    for i, step in enumerate(steps):
+        before = steps[step.inputs[0]] if step.inputs else step
+        fresh = before.layer is not None or isinstance(before.run, (*LINEAR, Plus))
+        fresh = fresh or before.run in (*ADDING, torch.relu_)
+        if fresh and uses[step.inputs[0]] == 1:
+            if type(step.layer) is Symmetric and before.depth:
+                steps[i] = replace(step, layer=Symmetric(step.layer.loops, into=True))
+            elif isinstance(step.run, Plus):
+                steps[i] = replace(step, run=Plus(step.run.owner, into=True))
+            elif step.run is torch.relu:
+                steps[i] = replace(step, run=torch.relu_)
+            elif step.run in ADDING and len(step.inputs) == 2 and before.depth == step.depth:
+                steps[i] = replace(step, run=plus)
+    return Steps(tuple(steps))
+
+
+def _idle(step: Step) -> bool:
+    return step.run is rowwise.unchanged
+
+
 class Scaled:
     """The rest of a layer norm whose input is centred already; writes into its input.
 
@@ -146,6 +150,8 @@ class Scaled:
 class Sum(Layer):
     """The sum over neighbours, `weight` times the node itself, and a bias: one product with an adjacency matrix that has
     `diagonal`, and one for each self-loop of the graph, on its diagonal."""
+
+    linear = True
 
     def __init__(self, weight: float, diagonal: float, bias: Tensor | None = None) -> None:
         self.weight, self.diagonal, self.bias = weight, diagonal, bias
@@ -170,10 +176,16 @@ class Sum(Layer):
 
 def frozen(plan: Steps) -> Steps:
     """The plan for evaluation only; `diagonal` says what its layers expect on the adjacency's diagonal."""
-    steps = [_constant(step) for step in _plain_sums(plan.steps)]
-    for rule in (_norm, _lift, _rectify):
+    steps = _rewritten([_constant(step) for step in _plain_sums(plan.steps)], _norm)
+    steps = list(lifted(Steps(tuple(steps)), _narrows).steps)
+    for rule in (_with_bias, _rectify):
         steps = _rewritten(steps, rule)
     return Steps(tuple(steps))
+
+
+def _narrows(depth: int, given: int, taken: int) -> bool:
+    """Of matrices: a map gives fewer numbers than it takes, or is applied once for all."""
+    return given < taken or (depth == 1 and given <= AT_ONCE)
 
 
 def diagonal(plan: Steps) -> float | None:
@@ -222,19 +234,14 @@ def _norm(before: Step, step: Step) -> Pair | None:
     return None
 
 
-def _lift(before: Step, step: Step) -> Pair | None:
-    """A sum over neighbours before a linear map that takes more numbers than it gives, or can be applied once for all."""
-    layer, linear = before.layer, step.run
-    if not isinstance(layer, Sum) or not isinstance(linear, Affine):
+def _with_bias(before: Step, step: Step) -> Pair | None:
+    """A bias after a sum over neighbours is added by the same product."""
+    layer, bias = before.layer, step.run
+    if not isinstance(layer, Sum) or not isinstance(bias, Plus):
         return None
-    wide, taken = linear.weight.shape
-    if wide >= taken and not (before.depth == 1 and wide <= AT_ONCE):
-        return None
-    lift = Step(before.name, "rowwise", before.inputs, Affine(linear.weight, None), depth=before.depth - 1)
-    # the sum has a bias where it comes after a map that was lifted before
-    bias = linear.bias if layer.bias is None else linear(layer.bias)
-    lifted = Sum(layer.weight, layer.diagonal, bias)
-    return lift, replace(step, kind="conv", run=None, layer=lifted)
+    idle = replace(before, kind="rowwise", layer=None, run=rowwise.unchanged)
+    summed = Sum(layer.weight, layer.diagonal, bias.owner.bias)
+    return idle, replace(step, kind="conv", run=None, layer=summed)
 
 
 def _rectify(before: Step, step: Step) -> Pair | None:

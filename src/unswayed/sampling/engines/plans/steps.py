@@ -26,10 +26,8 @@ class Weight:
         return fn.linear(h, self.weight)
 
 
-class Shrunk:
+class Shrunk(Weight):
     """GCN2Conv's map: `share` times a blend of the state itself and a linear map of it, as one linear map."""
-
-    bias = None
 
     def __init__(self, owner: Any, name: str, share: float) -> None:
         self.owner, self.name, self.share = owner, name, share
@@ -42,31 +40,17 @@ class Shrunk:
         mixed: Tensor = self.share * ((1 - self.owner.beta) * eye + self.owner.beta * own).T
         return mixed
 
-    def __call__(self, h: Tensor) -> Tensor:
-        """The linear map of each node's state."""
-        return fn.linear(h, self.weight)
-
 
 class Plus:
-    """Adds a bias that is the same for all nodes."""
+    """Adds a bias that is the same for all nodes; `into` the state itself, where nothing else reads it."""
 
-    def __init__(self, owner: Any) -> None:
-        self.owner = owner
+    def __init__(self, owner: Any, into: bool = False) -> None:
+        self.owner, self.into = owner, into
 
     def __call__(self, h: Tensor) -> Tensor:
         """With the bias as it is now."""
-        out: Tensor = h + self.owner.bias
+        out: Tensor = h.add_(self.owner.bias) if self.into else h + self.owner.bias
         return out
-
-    class Into:
-        """The same, written into the state."""
-
-        def __init__(self, owner: Any) -> None:
-            self.owner = owner
-
-        def __call__(self, h: Tensor) -> Tensor:
-            """The state itself, changed."""
-            return h.add_(self.owner.bias)
 
 
 class Blend:

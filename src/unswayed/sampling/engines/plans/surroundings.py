@@ -16,8 +16,7 @@ def _csr(rows: Tensor, columns: Tensor, n: int, dtype: torch.dtype) -> Tensor:
 
 def compressed(rows: Tensor, columns: Tensor, shape: tuple[int, int], dtype: torch.dtype) -> Tensor:
     """A sparse matrix of ones at these places, which come by row, then by column."""
-    starts = torch.zeros(shape[0] + 1, dtype=torch.int64, device=rows.device)
-    starts[1:] = torch.bincount(rows, minlength=shape[0]).cumsum(0)
+    starts = begins(torch.bincount(rows, minlength=shape[0]))
     ones = torch.ones(rows.numel(), dtype=dtype, device=rows.device)
     with warnings.catch_warnings():  # torch announces that compressed sparse tensors are in beta
         warnings.simplefilter("ignore")
@@ -104,8 +103,17 @@ def entries_of(matrix: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
     starts, columns = matrix.crow_indices(), matrix.col_indices()
     if not len(columns):
         return columns, columns
-    first = starts[rows]
-    count = starts[rows + 1] - first
-    which = torch.repeat_interleave(torch.arange(rows.numel(), device=rows.device), count)
-    within = torch.arange(which.numel(), device=rows.device) - (count.cumsum(0) - count)[which]
-    return which, columns[first[which] + within]
+    which, place = stretches(starts[rows], starts[rows + 1] - starts[rows])
+    return which, columns[place]
+
+
+def stretches(first: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+    """(which stretch, number) for all numbers of stretches that begin at `first` and have `count` of them."""
+    which = torch.repeat_interleave(torch.arange(count.numel(), device=count.device), count)
+    shift = (first - count.cumsum(0) + count).index_select(0, which)
+    return which, shift.add_(torch.arange(which.numel(), device=count.device))
+
+
+def begins(count: Tensor) -> Tensor:
+    """int64[n + 1]: where each of n stretches of so many begins, one after the other, and where the last one ends."""
+    return torch.cat([count.new_zeros(1), count.cumsum(0)])

@@ -13,12 +13,8 @@ from unswayed.sampling.engines.rows.kept import KeptEngine
 from unswayed.sampling.question import Question
 from unswayed.theory.noise import Noise
 
-KINDS: tuple[type[FastEngine], ...] = (
-    FewEngine,
-    KeptEngine,
-    RowEngine,
-    PlanEngine,
-)  # the fastest that knows a row
+# the fastest that knows a row
+KINDS: tuple[type[FastEngine], ...] = (FewEngine, KeptEngine, RowEngine, PlanEngine)
 
 
 class RowsApartEngine(Engine):

@@ -8,10 +8,10 @@ from torch import Tensor, nn
 
 from unswayed.errors import Unsupported
 from unswayed.sampling.drawing import distinct
-from unswayed.sampling.engines.engine import Elsewhere, FastEngine, precision, spans
+from unswayed.sampling.engines.engine import Elsewhere, FastEngine, Labelled, precision, spans
 from unswayed.sampling.engines.graphs.plan_engine import PlanEngine
 from unswayed.sampling.engines.machine.cores import Cores, cores
-from unswayed.sampling.engines.machine.room import room, within_memory
+from unswayed.sampling.engines.machine.room import room
 from unswayed.sampling.engines.plans.attention import Attention
 from unswayed.sampling.engines.plans.layers import Layer, Sent
 from unswayed.sampling.engines.plans.plan import Steps
@@ -109,34 +109,26 @@ class RowEngine(FastEngine):
         """int64[samples, targets]: the votes themselves; -1 is no answer."""
         if self.safe is not None:
             return self.safe.labels(start, stop, targets)
-        asked = self._asked(targets)
+        return super().labels(start, stop, targets)
 
-        def ask() -> Tensor:
-            said = torch.empty((stop - start, len(asked)), dtype=torch.int64, device=self.device)
-            for low, begin, labels in self._labels(start, stop, asked):
-                said[low - start : low - start + len(labels), begin : begin + labels.shape[1]] = labels
-                self.tick(labels.numel())
-            return said
+    def _forget(self) -> None:
+        self.kept.clear()
 
-        return within_memory(self.device, ask, self.kept.clear)
-
-    def _labels(self, start: int, stop: int, asked: tuple[int, ...]) -> Iterator[tuple[int, int, Tensor]]:
-        """(first sample, first target, labels [samples, targets]) of one chunk after another."""
-        with self.asking(), cores(self.device) as on:
+    def _labelled(self, start: int, stop: int, asked: tuple[int, ...]) -> Iterator[Labelled]:
+        with cores(self.device) as on:
             for span in spans(start, stop, room(SPAN, self.device) / self.known.around.n):
-                low, high = span.start, span.stop
                 if self.question.shared:
-                    drawn = self._draw(low, high, None, on)
-                    yield from ((low, *chunk) for chunk in self._chunks(drawn, asked, on))
+                    drawn = self._draw(span, None, on)
+                    yield from ((span, *chunk) for chunk in self._chunks(drawn, asked, on))
                 else:
                     for i, target in enumerate(asked):
-                        drawn, back = self._draw(low, high, self.question.key_of(target), on), None
+                        drawn, back = self._draw(span, self.question.key_of(target), on), None
                         if self.question.apart:
                             ones = self.known.around.edges_of(self.nodes[[target]])[1]
                             few, back = distinct((drawn.from_zero, drawn.from_one), ones)
                             drawn = Drawn(*few)
                         for _, labels in self._chunks(drawn, (target,), on):
-                            yield low, i, labels if back is None else labels[back]
+                            yield span, [i], labels if back is None else labels[back]
 
     def answers(self, start: int, stop: int, targets: tuple[int, ...], noise: Noise | None = None) -> Tensor:
         """[samples, targets, classes]: the logits that votes are read from."""
@@ -146,28 +138,28 @@ class RowEngine(FastEngine):
         said = []
         with self.asking(), cores(self.device) as on:
             for group in groups:
-                drawn = self._draw(start, stop, self.question.key_of(group[0]), on, noise)
+                drawn = self._draw(range(start, stop), self.question.key_of(group[0]), on, noise)
                 said.append(self._asker(group, drawn.alike)(drawn))
         return torch.cat(said, dim=1)
 
-    def _draw(self, low: int, high: int, key: int | None, on: Cores, noise: Noise | None = None) -> Drawn:
+    def _draw(self, span: range, key: int | None, on: Cores, noise: Noise | None = None) -> Drawn:
         """On a CPU by as many threads as there are."""
-        n, most = self.known.around.n, high - low + 4
+        n, most = self.known.around.n, len(span) + 4
         parts = on.map(
-            lambda span: self.question.flips(span.start, span.stop, n, key, noise),
-            spans(low, high, most if on.pool is None else FLOATS["cpu"] / n),
+            lambda part: self.question.flips(part.start, part.stop, n, key, noise),
+            spans(span.start, span.stop, most if on.pool is None else FLOATS["cpu"] / n),
         )
         zero = torch.cat([part[0] for part in parts]) if len(parts) > 1 else parts[0][0]
         return Drawn(zero, zero if parts[0][0] is parts[0][1] else torch.cat([part[1] for part in parts]))
 
-    def _chunks(self, drawn: Drawn, asked: tuple[int, ...], on: Cores) -> Iterator[tuple[int, Tensor]]:
-        """(first target, labels [samples, targets]) of all that was drawn, a chunk of targets at a time."""
+    def _chunks(self, drawn: Drawn, asked: tuple[int, ...], on: Cores) -> Iterator[tuple[slice, Tensor]]:
+        """(places of targets, labels [samples, targets]) of all that was drawn, a chunk of targets at a time."""
         size = self._targets_at_once()
         for begin in range(0, len(asked), size):
             group = asked[begin : begin + size]
             ask = self._asker(group, drawn.alike)
             parts = on.map(partial(self._votes, ask), self._parts(drawn, len(group)))
-            yield begin, torch.cat(parts)
+            yield slice(begin, begin + size), torch.cat(parts)
 
     def _votes(self, ask: Callable[[Drawn], Tensor], drawn: Drawn) -> Tensor:
         return self.classifier.votes(ask(drawn))

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from unswayed.errors import Unsupported
 from unswayed.sampling.drawing import FewStream
-from unswayed.sampling.engines.engine import Elsewhere, spans
-from unswayed.sampling.engines.machine.room import room, within_memory
+from unswayed.sampling.engines.engine import Elsewhere, Labelled, spans
+from unswayed.sampling.engines.machine.room import room
 from unswayed.sampling.engines.plans.attention import Attention
 from unswayed.sampling.engines.plans.layers import Layer, Sent
 from unswayed.sampling.engines.plans.plan import Steps
@@ -51,26 +51,16 @@ class FewEngine(RowEngine):
         few = question.few
         return super().unsuited(question) if few else Elsewhere("the noise is not drawn by what changes")
 
-    def labels(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> Tensor:
-        """int64[samples, targets]: the votes themselves; -1 is no answer."""
-        asked = self._asked(targets)
+    def _labelled(self, start: int, stop: int, asked: tuple[int, ...]) -> Iterator[Labelled]:
         each = self.question.noise.p_add * self.known.around.n, len(self.known.sent) * self.known.width / 8
-
-        def ask() -> Tensor:
-            held = spans(start, stop, room(DRAWN, self.device) / max(1.0, *each))
-            parts = [torch.cat(list(self._votes_of(span, asked)), dim=1) for span in held]
-            return torch.cat(parts) if parts else torch.zeros((0, len(asked)), dtype=torch.int64)
-
-        return within_memory(self.device, ask, lambda: None)
+        for span in spans(start, stop, room(DRAWN, self.device) / max(1.0, *each)):
+            for place, logits in enumerate(self._logits(span.start, span.stop, asked)):
+                yield span, [place], self.classifier.votes(logits)
 
     def answers(self, start: int, stop: int, targets: tuple[int, ...], noise: Noise | None = None) -> Tensor:
         """[samples, targets, classes]: the logits that votes are read from."""
-        return torch.cat(list(self._logits(start, stop, targets, noise)), dim=1)
-
-    def _votes_of(self, span: range, asked: tuple[int, ...]) -> Iterator[Tensor]:
-        for logits in self._logits(span.start, span.stop, asked):
-            yield self.classifier.votes(logits)
-            self.tick(len(span))
+        with self.asking():
+            return torch.cat(list(self._logits(start, stop, targets, noise)), dim=1)
 
     def _logits(
         self, start: int, stop: int, asked: tuple[int, ...], noise: Noise | None = None
@@ -78,15 +68,14 @@ class FewEngine(RowEngine):
         """[S, 1, C] of one target after another."""
         stream, noise = self.question.stream, noise or self.question.noise
         assert isinstance(stream, FewStream)
-        with self.asking():
-            drawn = stream.added(start, stop, self.known.around.n, noise, self.device)
-            nodes, n = self.nodes[list(asked)], stop - start
-            common = Common(self.known, nodes, n, *drawn)
-            for run in runs(self.known.around, nodes, room(WORDS, self.device) // max(1, n)):
-                near = Gathered(self.known, nodes[run.start : run.stop])
-                stayed = ~stream.lost(start, stop, near.columns[: near.nobody], noise)
-                for place in run:
-                    yield Few(common, near, stayed, place, place - run.start)()
+        drawn = stream.added(start, stop, self.known.around.n, noise, self.device)
+        nodes, n = self.nodes[list(asked)], stop - start
+        common = Common(self.known, nodes, n, *drawn)
+        for run in runs(self.known.around, nodes, room(WORDS, self.device) // max(1, n)):
+            near = Gathered(self.known, nodes[run.start : run.stop])
+            stayed = ~stream.lost(start, stop, near.columns[: near.nobody], noise)
+            for place in run:
+                yield Few(common, near, stayed, place, place - run.start)()
 
 
 class Common:

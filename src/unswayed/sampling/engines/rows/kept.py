@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding_bag, pad
 
 from unswayed.errors import Unsupported
-from unswayed.sampling.engines.engine import Elsewhere, spans
-from unswayed.sampling.engines.machine.room import room, within_memory
+from unswayed.sampling.engines.engine import Elsewhere, Labelled, spans
+from unswayed.sampling.engines.machine.room import room
 from unswayed.sampling.engines.plans.attention import Attention
 from unswayed.sampling.engines.plans.layers import Layer, Sent
 from unswayed.sampling.engines.plans.plan import Steps
@@ -57,34 +57,21 @@ class KeptEngine(RowEngine):
     def _wild(self) -> bool:
         return False  # every sample has scores, and a scale, of its own
 
-    def labels(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> Tensor:
-        """int64[samples, targets]: the votes themselves; -1 is no answer."""
-        asked = self._asked(targets)
+    def _forget(self) -> None:
+        self.near.clear()
 
-        def ask() -> Tensor:
-            with self.asking():
-                return torch.cat([self._votes_of(run, start, stop) for run in self._runs(asked)], dim=1)
-
-        return within_memory(self.device, ask, self.near.clear)
-
-    def _runs(self, asked: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-        """These targets, so many at a time that their surroundings are small."""
-        return (
-            asked[part.start : part.stop]
-            for part in runs(self.known.around, self.nodes[list(asked)], NEIGHBOURS)
-        )
-
-    def _votes_of(self, run: tuple[int, ...], start: int, stop: int) -> Tensor:
-        ask, kept = self._gathered(run), self.question.noise.options()["kept"]
-        answers = max(1, room(OWN, self.device) // (self.known.width * (kept if ask.attends else 1)))
-        size = max(1, answers // max(1, stop - start))
-        said = torch.empty((stop - start, len(run)), dtype=torch.int64, device=self.device)
-        for span in spans(start, stop, answers):
-            for low in range(0, len(run), size):
-                places = range(low, min(low + size, len(run)))
-                labels = self._votes_at(ask, run, places, span)
-                said[span.start - start : span.stop - start, low : places.stop] = labels
-        return said
+    def _labelled(self, start: int, stop: int, asked: tuple[int, ...]) -> Iterator[Labelled]:
+        kept = self.question.noise.options()["kept"]
+        for part in runs(self.known.around, self.nodes[list(asked)], NEIGHBOURS):
+            run = asked[part.start : part.stop]
+            ask = self._gathered(run)
+            answers = max(1, room(OWN, self.device) // (self.known.width * (kept if ask.attends else 1)))
+            size = max(1, answers // max(1, stop - start))
+            for span in spans(start, stop, answers):
+                for low in range(0, len(run), size):
+                    places = range(low, min(low + size, len(run)))
+                    here = slice(part.start + low, part.start + places.stop)
+                    yield span, here, self._votes_at(ask, run, places, span)
 
     def _votes_at(self, ask: "Gathered", run: tuple[int, ...], places: range, span: range) -> Tensor:
         """int64[span, places] of the targets at these places of a run."""
@@ -94,9 +81,7 @@ class KeptEngine(RowEngine):
             [max(number, options["seats"]) for number in degree.tolist()], options["kept"],
             [self.question.key_of(run[place]) for place in places],
         )  # fmt: skip
-        said = self.classifier.votes(ask(ask.picked(torch.from_numpy(drawn).to(self.device), places), places))
-        self.tick(said.numel())
-        return said
+        return self.classifier.votes(ask(ask.picked(torch.from_numpy(drawn).to(self.device), places), places))
 
     def answers(self, start: int, stop: int, targets: tuple[int, ...], noise: Noise | None = None) -> Tensor:
         """[samples, targets, classes]: the logits that votes are read from."""
@@ -130,9 +115,8 @@ class Gathered:
         self.columns, self.nobody = torch.cat([neighbours, nodes]), len(neighbours)
         self.degree = torch.bincount(which, minlength=len(nodes))
         self.first = self.degree.cumsum(0) - self.degree  # of each target's neighbours
-        self.nodes = torch.arange(
-            self.nobody, len(self.columns), device=nodes.device
-        )  # the targets come last
+        # the targets come last
+        self.nodes = torch.arange(self.nobody, len(self.columns), device=nodes.device)
         self.known = confined(known, self.columns, star(known.around, self.columns))
         near = self.known.near(self.nodes[-1:], None)
         self.tables = {i: self._table(i, layer, near) for i, layer in known.plan.rounds.items()}

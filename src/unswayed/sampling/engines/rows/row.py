@@ -48,16 +48,9 @@ class Prepared:
     def __init__(self, plan: Steps, around: Surroundings, x: Tensor) -> None:
         self.plan, self.around = plan, around
         self.near_steps = near_steps(plan)
-        self.rest: dict[int, Tensor] = {}
-        self.sent: dict[int, Sent] = {}
-        self.clean: dict[int, Sent] = {}
-        for i, step in enumerate(plan.steps):
-            if step.depth == 0:
-                self.rest[i] = step.run(*(self.rest[k] for k in step.inputs)) if step.run else x
-            elif step.layer is not None and step.depth == 1:
-                self.sent[i] = step.layer.send(self.rest[step.inputs[0]])
-                if i in self.near_steps:
-                    self.clean[i] = step.layer.clean(around, self.sent[i])
+        self.rest, self.sent = plan.begun(x)
+        firsts = self.sent.keys() & self.near_steps
+        self.clean = {i: plan.rounds[i].clean(around, self.sent[i]) for i in firsts}
 
     @property
     def width(self) -> int:

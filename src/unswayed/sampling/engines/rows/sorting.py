@@ -17,9 +17,8 @@ from unswayed.sampling.engines.rows.sums import Flips, Near, ordinary
 # Clean neighbours are taken out of a sum that they are part of, so none may outweigh another node by more than e^UNLIKE, nor
 # have values so much larger than usual that its rounding would show.
 UNLIKE = 4.0
-DENSE = (
-    2**13
-)  # nodes up to which a card takes less time for one large product than for launching a small one for each stretch
+# nodes up to which a card takes less time for one large product than for launching a small one for each stretch
+DENSE = 2**13
 
 
 @dataclass(frozen=True)
