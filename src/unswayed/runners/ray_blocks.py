@@ -5,7 +5,6 @@ second. A block is a pure function of its sample numbers, so one whose worker di
 what a task has counted is yielded when its one answer arrives, and only the rest is asked for. Tasks get smaller towards the end.
 """
 
-import pickle
 import time
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
@@ -161,7 +160,7 @@ def _engine(version: str, name: str, held: list[Any], threads: int) -> Engine:
 
         torch.set_num_threads(threads)
         _engines.clear()
-        question: Question = pickle.loads(memoryview(ray.get(held[0])))
+        question: Question = ray.cloudpickle.loads(memoryview(ray.get(held[0])))
         _engines[name, threads] = choose(question)
     return _engines[name, threads]
 
