@@ -110,7 +110,10 @@ class Splits:
             ends = 4 ** np.arange(k.bit_length() // 2 + 1)  # what is weak is often near an end
             deletes = np.concatenate([np.linspace(low, high, SECTIONS), low + ends, high - ends])
         else:
-            deletes = np.arange(near - SECTIONS // 2, near + SECTIONS // 2)
+            steps = np.union1d(
+                np.arange(SECTIONS // 2), 2 ** np.arange(k.bit_length())
+            )  # the nearer, the denser
+            deletes = np.concatenate([near - steps, near + steps])
         while True:
             deletes = np.unique(deletes.clip(low, high).astype(np.int64))
             margin = self.floats.margin(k - deletes, deletes)

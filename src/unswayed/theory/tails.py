@@ -191,7 +191,7 @@ class Judge:
 
     def block(self, k: int, low: Ints, high: Ints) -> Floats:
         """The same for all splits of k entries with `low` to `high` deletions: by their ends where these share a region."""
-        narrow = 1 < int((high - low).max()) + 1 <= self.span
+        narrow = 1 <= int((high - low).max()) <= self.span
         return self.between(k, low, high) if narrow else self.margin(k - low, high)
 
     def between(self, k: int, low: Ints, high: Ints) -> Floats:
