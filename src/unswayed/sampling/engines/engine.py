@@ -134,7 +134,8 @@ class FastEngine(Engine):
         asked = self._asked(targets)
 
         def ask() -> Tensor:
-            said = torch.empty((stop - start, len(asked)), dtype=torch.int64, device=self.device)
+            # what nobody answers is no answer
+            said = torch.full((stop - start, len(asked)), -1, device=self.device)
             with self.asking():
                 for span, places, labels in self._labelled(start, stop, asked):
                     said[span.start - start : span.stop - start, places] = labels
