@@ -19,7 +19,7 @@ from unswayed.sampling.question import Question
 from unswayed.sampling.threats import AllPairs, Bits, Row
 from unswayed.theory.noise import Flip
 
-from .small import CLASSES, FEATURES, Node, Pooled, engine
+from .small import CLASSES, FEATURES, NODES, Node, Pooled, engine
 
 
 @pytest.mark.parametrize(
@@ -139,6 +139,57 @@ def test_modules_on_dense_adjacencies_vote_like_their_sparse_twin(data, kind):
             asked.count(0, 40)
         assert asked.classifier.batched == (kind is not Flat)
         assert np.array_equal(asked.count(0, 40), expected)
+
+
+class Rooted(Node):
+    """A module with a vector for each node of the one graph that it knows."""
+
+    def __init__(self):
+        super().__init__()
+        self.own = nn.Parameter(torch.randn(NODES, FEATURES, generator=torch.Generator().manual_seed(3)))
+
+    def forward(self, x, edge_index):
+        return super().forward(x + self.own, edge_index)
+
+
+class Cut(Rooted):
+    """Says too little of a batch in place of failing on it."""
+
+    def forward(self, x, edge_index):
+        inside = edge_index[:, edge_index.max(dim=0).values < NODES]
+        return super().forward(x[:NODES], inside)
+
+
+@pytest.mark.parametrize("kind", [Rooted, Cut])
+def test_a_module_that_knows_one_graph_only_is_asked_about_one_at_a_time(data, kind):
+    model, samples = kind(), 200  # more than are asked without looking for the fastest batch
+    twin = Data(x=data.x + model.own.detach(), edge_index=data.edge_index)
+    expected = engine(Node(), Row(twin, [0, 4]), batch_size=1).count(0, samples)
+    asked = engine(model, Row(data, [0, 4]))
+    with pytest.warns(UserWarning, match="one noisy graph at a time") as said:
+        counts = asked.count(0, samples)
+    assert len(said) == 1
+    assert np.array_equal(counts, expected)
+    assert not asked.classifier.batched
+
+
+def test_memory_that_runs_out_on_a_batch_says_nothing_of_the_classifier(data):
+    class Tight(Node):
+        def forward(self, x, edge_index):
+            if len(x) > 4 * NODES:
+                raise RuntimeError("out of memory")
+            return super().forward(x, edge_index)
+
+    asked = engine(Tight(), Row(data, [0]))
+    assert np.array_equal(asked.count(0, 200), engine(Node(), Row(data, [0]), batch_size=1).count(0, 200))
+    assert asked.classifier.batched
+
+
+@pytest.mark.parametrize(("name", "mend"), [("edge_weight", "edge_attr="), ("t", "default")])
+def test_a_parameter_that_no_noisy_graph_has_is_refused_with_what_to_do(data, name, mend):
+    model = eval(f"lambda x, edge_index, {name}: x[:, :3]")
+    with pytest.raises(UnsoundModel, match=f"needs {name}.*{mend}"):
+        engine(model, Row(data, [0]))
 
 
 def test_dense_graph_classifiers(data):

@@ -174,3 +174,33 @@ def test_edge_attributes_are_left_out_but_remembered():
     graph = read_graph(path(edge_attr=torch.ones(4, 3), y=torch.tensor([1, 0, 1, 0])))
     assert graph.edge_data == ("edge_attr",)
     assert sorted(graph.extras) == ["y"]
+
+
+@pytest.mark.parametrize(
+    ("x", "says"),
+    [
+        ([[1.0], None], "Node 'b' has no attribute 'x'"),
+        ([[1.0], [1.0, 2.0]], "'a' has 1, 'b' has 2"),
+        ([[1.0], "tall"], "'b' is not a list of numbers: 'tall'"),
+    ],
+)
+def test_networkx_features_that_are_not_alike_are_refused(x, says):
+    graph = nx.Graph([("a", "b")])
+    for node, value in zip("ab", x, strict=True):
+        graph.nodes[node].update({} if value is None else {"x": value})
+    with pytest.raises(InputError, match=says):
+        Row(graph, ["a"])
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        (PATH, "Data\\(x=x, edge_index=edge_index\\)"),
+        ((torch.eye(4, 3), PATH), "Data\\(x=x, edge_index=edge_index\\)"),
+        (np.ones((3, 4)), "not \\(3, 4\\)\\.$"),
+        (2 * np.ones((4, 4)), "adjacency != 0"),
+    ],
+)
+def test_what_is_no_adjacency_is_refused_with_what_to_give(source, says):
+    with pytest.raises(InputError, match=says):
+        Row(source, [0])

@@ -11,6 +11,7 @@ Answers are logits (floating, one column a class) or labels (whole numbers, -1 f
 """
 
 import copy
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -79,6 +80,27 @@ class Classifier:
 
     def logits(self, graph: Graph, x: Tensor | None, edge_index: Tensor, count: int) -> Tensor:
         """The raw answer for `count` noisy versions of `graph`, block-diagonal in `edge_index`: one row an answer."""
+        if count > 1 and self.batched:
+            try:
+                return self._answer(graph, x, edge_index, count)
+            except (RuntimeError, IndexError, ValueError, AssertionError, TypeError) as error:
+                if ran_out_of_memory(error):
+                    raise
+                self.ask_alone("graph", f"it failed on a batch: {error}")
+        if count > 1:
+            return torch.cat([self._answer(graph, *one, 1) for one in _apart(graph, x, edge_index, count)])
+        return self._answer(graph, x, edge_index, count)
+
+    def ask_alone(self, what: str, reason: str) -> None:
+        """Ask one graph (or row) at a time from now on, and say why."""
+        self.batched = False
+        warnings.warn(
+            f"The classifier is asked one noisy {what} at a time, which is slow: {reason}.",
+            UserWarning,
+            stacklevel=2,
+        )
+
+    def _answer(self, graph: Graph, x: Tensor | None, edge_index: Tensor, count: int) -> Tensor:
         try:
             size = edge_index.shape[1] + count * graph.num_nodes
             out = self.threads.run(size, lambda: self._ask(graph, x, edge_index, count))
@@ -171,7 +193,7 @@ class Classifier:
             out = self._named(np.asarray(out))
         if not isinstance(out, Tensor):
             raise UnsoundModel(
-                f"The classifier must return one tensor of logits or labels, not {type(out).__name__}."
+                f"The classifier must return one tensor of logits or labels, not {type(out).__name__}; have its forward return that tensor alone."
             )
         floating = out.is_floating_point()
         if out.ndim == 3 and out.shape[0] == 1:
@@ -235,6 +257,21 @@ class Classifier:
         """Evaluation mode without gradients; every module's own mode is restored afterwards."""
         with evaluating(self.model), torch.no_grad():
             yield
+
+
+def _apart(
+    graph: Graph, x: Tensor | None, edge_index: Tensor, count: int
+) -> Iterator[tuple[Tensor | None, Tensor]]:
+    """The features and edges of each of `count` graphs that stand beside each other."""
+    n = graph.num_nodes
+    for i in range(count):
+        own = edge_index[:, edge_index[0] // n == i] - i * n
+        yield None if x is None else x[i * n : (i + 1) * n], own
+
+
+def ran_out_of_memory(error: Exception) -> bool:
+    """Whether a failure says nothing of the classifier, only of the machine."""
+    return isinstance(error, torch.OutOfMemoryError) or "memory" in str(error).lower()
 
 
 def batch_of(graph: Graph, count: int, device: torch.device) -> Tensor:

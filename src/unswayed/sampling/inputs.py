@@ -76,13 +76,13 @@ def _unreadable(source: Any) -> InputError:
             "A HeteroData has several kinds of nodes and edges; name the relation that is attacked: "
             "threat = Relation(data, relation, nodes), then poll(threat.asking(module), threat, noise)."
         )
-    tables = (
-        " (a table of edges: networkx.from_pandas_edgelist, or unswayed.datasets.read_csv for files)"
-        if hasattr(source, "columns")
-        else ""
-    )
+    hint = ""
+    if hasattr(source, "columns"):
+        hint = " (a table of edges: networkx.from_pandas_edgelist, or unswayed.datasets.read_csv for files)"
+    elif hasattr(source, "get") and hasattr(source, "num_classes"):
+        hint = " (a dataset holds several graphs: take one of them, as in dataset[0])"
     return InputError(
-        f"A graph cannot be read from {type(source).__name__}{tables}; give a torch_geometric Data, a networkx graph, "
+        f"A graph cannot be read from {type(source).__name__}{hint}; give a torch_geometric Data, a networkx graph, "
         "an adjacency matrix, or (adjacency, features)."
     )
 
@@ -200,7 +200,11 @@ def _from_adjacency(adjacency: Any, x: Any) -> Graph:
 def _adjacency_parts(adjacency: Any, x: Any) -> tuple[dict[str, Any], Any]:
     n = adjacency.shape[0]
     if adjacency.shape != (n, n):
-        raise InputError(f"An adjacency matrix must be square, not {tuple(adjacency.shape)}.")
+        hint = "; if these are features and edges, give them as torch_geometric's Data(x=x, edge_index=edge_index)"
+        listed = 2 in (n, 0 if x is None else len(x))
+        raise InputError(
+            f"An adjacency matrix must be square, not {tuple(adjacency.shape)}{hint if listed else ''}."
+        )
     if hasattr(adjacency, "tocoo"):
         entries = adjacency.tocoo()
         rows, columns, values = entries.row, entries.col, entries.data
@@ -212,7 +216,8 @@ def _adjacency_parts(adjacency: Any, x: Any) -> tuple[dict[str, Any], Any]:
         values = adjacency[rows, columns]
     if not np.all((values == 0) | (values == 1)):
         raise InputError(
-            "The adjacency matrix has values other than 0 and 1; weighted edges cannot be smoothed."
+            "The adjacency matrix has values other than 0 and 1, and an edge is there or not: give (adjacency != 0), "
+            "and a model that reads weights gets them by the threat's edge_attr=."
         )
     edges = np.stack([rows, columns])[:, np.asarray(values) != 0].astype(np.int64)
     return {"num_nodes": n, "x": _features(x, n)}, edges
@@ -229,19 +234,40 @@ def _from_networkx(graph: Any) -> Graph:
 
 
 def _networkx_parts(graph: Any) -> tuple[dict[str, Any], Any]:
-    """Node i is the i-th node of the graph's own order, and called what the graph calls it; the features are the node attribute
-    `x` where all have one."""
+    """Node i is the i-th node of the graph's own order, and called what the graph calls it; the features are the node attribute `x`."""
     place = {node: i for i, node in enumerate(graph)}
     ends = [(place[u], place[v]) for u, v in graph.edges()]
     on_edges = {f"edge {name}" for _, _, attributes in graph.edges(data=True) for name in attributes}
     edges = np.array(ends, dtype=np.int64).reshape(-1, 2).T
-    rows = [attributes.get("x") for _, attributes in graph.nodes(data=True)]
-    x = (
-        None
-        if any(row is None for row in rows)
-        else np.asarray(rows, dtype=np.float32).reshape(len(rows), -1)
-    )
+    x = _attribute_x(graph)
     both = edges if graph.is_directed() else np.concatenate([edges, edges[::-1]], axis=1)
     names = () if list(place) == list(range(len(place))) else tuple(place)
     told = {"x": _features(x, len(place)), "edge_data": tuple(sorted(on_edges)), "names": names}
     return {"num_nodes": len(place), **told}, both
+
+
+def _attribute_x(graph: Any) -> Any:
+    """float32[n, features] of the nodes' attribute `x`, None where no node has one; refused where they are not all alike."""
+    rows = {node: attributes.get("x") for node, attributes in graph.nodes(data=True)}
+    if all(row is None for row in rows.values()):
+        return None
+    kinds: dict[Any, Any] = {}
+    for node, row in rows.items():
+        if row is None:
+            raise InputError(
+                f"Node {node!r} has no attribute 'x' and others have; give one to every node or to none."
+            )
+        try:
+            numbers = np.asarray(row, dtype=np.float32).reshape(-1)
+        except (TypeError, ValueError):
+            raise InputError(
+                f"The attribute 'x' of node {node!r} is not a list of numbers: {row!r}."
+            ) from None
+        kinds.setdefault(len(numbers), node)
+        if len(kinds) > 1:
+            (few, one), (many, other) = kinds.items()
+            raise InputError(
+                f"Nodes need equally many numbers in their attribute 'x', and {one!r} has {few}, {other!r} has {many}."
+            )
+        rows[node] = numbers
+    return np.stack(list(rows.values()))

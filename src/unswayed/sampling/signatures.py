@@ -35,8 +35,10 @@ def style_of(model: Any, threat: Threat) -> str:
     made = EDGE_NAMES if threat is not None and threat.edge_function is not None else ()
     missing = [name for name in required[2:] if name not in (*GIVEN, *made)]
     if missing:
+        rule = "give the threat a rule that makes it for any two nodes, with edge_attr="
+        mend = rule if set(missing) <= set(EDGE_NAMES) else "give it a default that the answer can do without"
         raise UnsoundModel(
-            f"The classifier's forward needs {', '.join(missing)}, which a noisy graph does not have."
+            f"The classifier's forward needs {', '.join(missing)}, which a noisy graph does not have; {mend}."
         )
     return "edges"
 

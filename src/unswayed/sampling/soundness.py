@@ -6,7 +6,6 @@ before, random numbers of its own, the other graphs in the batch, a cached propa
 
 import copy
 import random
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from unswayed.errors import InputError, UnsoundModel
-from unswayed.sampling.classifier import Classifier
+from unswayed.sampling.classifier import Classifier, ran_out_of_memory
 from unswayed.sampling.digest import settings_of
 from unswayed.sampling.inputs import Graph
 from unswayed.sampling.signatures import GIVEN, parameters_of
@@ -117,7 +116,7 @@ def _first(classifier: Classifier, ask: Callable[[Classifier, int], Tensor]) -> 
     try:
         return ask(classifier, 0)
     except (RuntimeError, TypeError, IndexError) as error:
-        if isinstance(error, torch.OutOfMemoryError) or "memory" in str(error).lower():
+        if ran_out_of_memory(error):
             raise
         graph = getattr(classifier.threat, "graph", None)
         x = getattr(graph, "x", None)
@@ -184,9 +183,4 @@ def check_batching(classifier: Classifier, alone: list[Tensor], together: Callab
     else:
         reason = f"a {what}'s output changes with the other {what}s in its batch"
     if coupled:
-        classifier.batched = False
-        warnings.warn(
-            f"The classifier is asked one noisy {what} at a time, which is slow: {reason}.",
-            UserWarning,
-            stacklevel=2,
-        )
+        classifier.ask_alone(what, reason)
