@@ -4,6 +4,7 @@ import numpy as np
 
 import unswayed as us
 from unswayed.report.advice import advice
+from unswayed.report.alone import median_of, shown
 from unswayed.report.html import render
 from unswayed.report.summary import summarise
 from unswayed.report.words import headline, staying, verdict
@@ -32,8 +33,8 @@ def test_a_headline_below_the_floor_names_the_floor():
 def test_as_good_as_the_floor_is_not_praised_and_not_called_worse():
     even = summary([SURE] * 30 + [TORN] * 10, floor=0.75)
     assert headline(even).endswith("a model that ignores the structure has 30 right, whatever anybody does.")
-    assert "as much as is proven here" in verdict(even)
-    assert "more than is proven here" in verdict(summary([SURE] * 30 + [TORN] * 10, floor=0.8))
+    assert "as much right as is proven here" in verdict(even)
+    assert "more right than is proven here" in verdict(summary([SURE] * 30 + [TORN] * 10, floor=0.8))
     few = verdict(summary([SURE, TORN], floor=0.5))
     assert few.endswith("2 targets are too few to compare models by.")
     assert "costs more" not in few
@@ -63,7 +64,9 @@ def test_the_model_itself_stands_beside_both():
 
 
 def test_one_sentence_says_what_to_try():
-    assert "use the structure-free model" in advice(summary([SURE] * 6 + [TORN] * 14, floor=0.9))
+    assert "use a model that ignores the structure, which" in advice(
+        summary([SURE] * 6 + [TORN] * 14, floor=0.9)
+    )
     assert "more targets; 10 are too few" in advice(summary([SURE] * 3 + [TORN] * 7, floor=0.9))
     assert "smoothing itself costs 20%" in advice(summary([SURE] * 30 + [[1, 999]] * 10, base=0.95))
     assert "more samples; 50% have no proven label" in advice(summary([SURE] * 5 + [TORN] * 5))
@@ -78,3 +81,17 @@ def test_who_withstands_everything_needs_no_more_samples():
     assert told.certs.size.tolist() == [2] * 30
     assert "noise closer to none" in advice(told)
     assert "more samples" in advice(summary([[1000, 0]] * 30))
+
+
+def test_deletions_beyond_those_that_exist_are_not_counted_against_k():
+    """Two links and K = 14: every deletion that there can be is covered, so it is no smaller number than K."""
+    votes = Votes.from_counts(
+        [[10_000, 0]] * 3 + [[5_050, 4_950]], us.Flip(beta=0.7), entries=[99] * 4, ones=[2, 2, 50, 2]
+    )
+    told = summarise(us.certify(votes), truth=np.zeros(4, int))
+    assert told.certs.size.tolist() == [14, 14, 14, -1]
+    assert [shown(told, "deletes", place) for place in range(4)] == ["all 2", "all 2", "14", "-"]
+    assert [shown(told, "adds", place) for place in range(4)] == ["14", "14", "14", "-"]
+    assert (median_of(told, "deletes"), median_of(told, "adds")) == (None, 14)
+    assert median_of(told, "deletes", told.certs.about.ones == 50) == 14
+    assert "14 and all" in render(told)

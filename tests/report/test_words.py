@@ -23,7 +23,7 @@ def test_headline_counts_what_is_proven_and_right():
     summary = certify([SURE, SURE, SURE, SPLIT], truth=[0, 0, 1, 0])
     assert headline(summary).startswith("2 of 4 nodes provably keep their right answer")
     assert f"up to {summary.certs.size[0]} of the node's links" in headline(summary)
-    assert verdict(summary).startswith("The other 2: 1 as well proven but wrong, 1 without an answer.")
+    assert verdict(summary).startswith("The other 2: 1 just as provably wrong, 1 without an answer.")
 
 
 def test_headline_without_truth_counts_what_is_proven():
@@ -59,7 +59,7 @@ def test_asymmetric_noise_speaks_of_deletions_where_only_they_are_proven():
         "1 of 3 nodes provably keeps its right answer: no attacker who only deletes up to "
         f"{proven} of the node's links can change it."
     )
-    assert verdict(summary).startswith("The other 2: 1 as well proven but wrong, 1 without an answer.")
+    assert verdict(summary).startswith("The other 2: 1 just as provably wrong, 1 without an answer.")
 
 
 def test_one_target_reads_like_one():
@@ -69,7 +69,7 @@ def test_one_target_reads_like_one():
 @pytest.mark.parametrize(
     ("floor", "words"),
     [
-        (0.9, "more than is proven here at any size"),
+        (0.9, "more right than is proven here at any size"),
         (0.4, "the certified model is better for attacks of up to"),
     ],
 )

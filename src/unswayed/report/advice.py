@@ -1,7 +1,7 @@
 """What next: one sentence, from what holds the result back most."""
 
 from unswayed.report.summary import Summary
-from unswayed.report.words import FEW, percent
+from unswayed.report.words import FEW, floor_named, percent
 
 COST = 0.1  # of accuracy that smoothing takes, from which on it is worth a word
 SILENT = 0.1  # share of targets that abstain
@@ -17,7 +17,7 @@ def advice(summary: Summary) -> str:
         return f"What next: more {summary.unit}s; {total} {'is' if total == 1 else 'are'} too few to compare models by."
     if summary.beats_floor_to == -1:
         return (
-            f"What next: use the {summary.floor_name}, which no change of structure can move; or, where structure says more than features, "
+            f"What next: use a model that ignores the structure{floor_named(summary)}, which no change of it can move; or, where structure says more than features, "
             "models that are proved without noise (unswayed prove)."
         )
     if summary.base is not None and summary.base - proven > COST and certs.confidence is not None:

@@ -21,8 +21,9 @@ from unswayed.certificates.presenting import plural
 from unswayed.files import write_atomically
 from unswayed.report import charts
 from unswayed.report.advice import advice
+from unswayed.report.alone import median_of, withstands_all
 from unswayed.report.neighbourhood import pictures, with_attacks
-from unswayed.report.summary import Summary, median, nice_sizes, summarise
+from unswayed.report.summary import Summary, nice_sizes, summarise
 from unswayed.report.words import attack, confidence, headline, percent, reading, staying, verdict
 from unswayed.spelling import check_keywords
 
@@ -95,6 +96,7 @@ def facts(summary: Summary, data: Any) -> dict[str, Any]:
         "truth": None if summary.truth is None else summary.truth[order].tolist(),
         "size": certs.size[order].tolist(),
         **{change: sizes[order].tolist() for change, sizes in summary.sides.items()},
+        "all": {change: withstands_all(summary, change)[order].tolist() for change in summary.sides},
         "degree": None if summary.degree is None else summary.degree[order].tolist(),
         "attacked": None if summary.attacked is None else summary.attacked[order].tolist(),
         "entries": certs.about.entries[order].tolist(),
@@ -193,8 +195,8 @@ def _tiles(summary: Summary) -> str:
 def _alone(summary: Summary) -> list[tuple[str, str]]:
     if not summary.sides:
         return []
-    middles = (median(sizes) for sizes in (summary.adds, summary.deletes))
-    told = " and ".join(str(size) if size >= 0 else "–" for size in middles)
+    middles = (median_of(summary, change) for change in ("adds", "deletes"))
+    told = " and ".join("all" if size is None else str(size) if size >= 0 else "–" for size in middles)
     return [(told, "median K of additions alone, and of deletions alone")]
 
 

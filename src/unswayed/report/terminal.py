@@ -4,6 +4,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from unswayed.report import alone
 from unswayed.report.advice import advice
 from unswayed.report.summary import WIDEST, Summary, nice_sizes, round_step
 from unswayed.report.words import confidence, headline, percent, staying, verdict
@@ -38,8 +39,8 @@ def _plain_table(title: str | None = None) -> Table:
 
 def accuracy_table(summary: Summary) -> Table:
     """Certified accuracy at a few sizes above the floor at the same sizes, and the difference."""
-    alone = summary.sides if summary.apart else {}
-    far = [min(int(sizes.max()) + 1, WIDEST) for sizes in alone.values()]
+    kinds = summary.sides if summary.apart else {}
+    far = [min(int(sizes.max()) + 1, WIDEST) for sizes in kinds.values()]
     sizes = nice_sizes(max([summary.top, *far]), 8)
     what = "certified accuracy" if summary.truth is not None else "share certified"
     table = _plain_table()
@@ -117,12 +118,12 @@ def weakest_table(summary: Summary, most: int) -> Table:
         table.add_column(name, justify="left" if name in ("label", "truth") else "right")
     for place in summary.order[:most].tolist():
         known = [] if summary.truth is None else [Text(summary.label_name(int(summary.truth[place])))]
-        sizes = (int(of[place]) for of in (certs.size, *summary.sides.values()))
         table.add_row(
             Text(summary.target_name(place)),
             Text(summary.label_name(int(certs.label[place]))),
             *known,
-            *(str(size) if size >= 0 else "-" for size in sizes),
+            str(size) if (size := int(certs.size[place])) >= 0 else "-",
+            *(alone.shown(summary, change, place) for change in summary.sides),
             *(column.shown(place) for column in shown),
         )
     return table

@@ -4,7 +4,8 @@ import numpy as np
 
 from unswayed.certificates.about import withstood
 from unswayed.certificates.presenting import plural
-from unswayed.report.summary import Summary, median
+from unswayed.report.alone import median_of
+from unswayed.report.summary import Summary
 
 FEW = 20  # targets below which a share says little
 ALL_ALIKE = 0.95  # share of one label from which a model is warned of: it hardly tells targets apart
@@ -67,11 +68,17 @@ def sides(summary: Summary) -> str:
     """How many additions alone, and deletions alone, half of the good answers withstand; empty where it says nothing more."""
     if not summary.apart or not summary.right.any():
         return ""
-    adds, deletes = (median(of[summary.right]) for of in (summary.adds, summary.deletes))
+    kinds = {"adds": "addition", "deletes": "deletion"}
+    adds, deletes = (
+        f"any number of {what}s"
+        if (size := median_of(summary, change, summary.right)) is None
+        else plural(size, what)
+        for change, what in kinds.items()
+    )
     who = "right answers" if summary.truth is not None else "answers"
     if int(summary.right.sum()) == 1:
-        return f"The {who[:-1]} withstands {plural(adds, 'addition')} alone, and {plural(deletes, 'deletion')} alone."
-    return f"Half of the {who} withstand {plural(adds, 'addition')} alone, half {plural(deletes, 'deletion')} alone."
+        return f"The {who[:-1]} withstands {adds} alone, and {deletes} alone."
+    return f"Half of the {who} withstand {adds} alone, half {deletes} alone."
 
 
 def _others(summary: Summary) -> str:
@@ -83,7 +90,7 @@ def _others(summary: Summary) -> str:
     strong = withstood(certs.sizes(change), size, certs.about.limit(change))
     rest = len(certs) - int((strong & summary.right).sum())
     parts = [
-        (int((strong & ~summary.right).sum()), "as well proven but wrong"),
+        (int((strong & ~summary.right).sum()), "just as provably wrong"),
         (int((~strong & ~certs.abstained).sum()), "proven against smaller attacks only"),
         (int(certs.abstained.sum()), "without an answer"),
     ]
@@ -118,14 +125,29 @@ def _base(summary: Summary) -> str:
     return f"Without smoothing and without an attack the model is right on {percent(summary.base)}; {proven} are right and proven before any change."
 
 
+def floor_named(summary: Summary) -> str:
+    """Which model that ignores the structure is meant, where it has a name of its own."""
+    return "" if summary.floor_name == "structure-free model" else f" ({summary.floor_name})"
+
+
 def _floor(summary: Summary) -> str:
     reach = summary.beats_floor_to
     if reach is None or summary.floor is None:
         return ""
-    named = "" if summary.floor_name == "structure-free model" else f" ({summary.floor_name})"
+    named = floor_named(summary)
+    (change, size, _), total = aim(summary), len(summary.certs)
+    few = f"{plural(total, summary.unit)} {'is' if total == 1 else 'are'} too few to compare models by."
+    if reach < 0 and summary.below_floor(size, change, ties=True) and summary.share(size, change) > 0:
+        much = "more right than" if summary.below_floor(0) else "as much right as"
+        beats = f"The model that ignores the structure{named} has {much} is proven here at any size"
+        return (
+            f"{beats}; but {few}"
+            if total < FEW
+            else f"{beats}, so under this attack the structure costs more than it brings."
+        )
     floor = f"A model that never looks at the structure{named} is right on {percent(summary.floor)}, whatever the attacker does"
-    if len(summary.certs) < FEW:
-        return f"{floor}; but {plural(len(summary.certs), summary.unit)} {'is' if len(summary.certs) == 1 else 'are'} too few to compare models by."
+    if total < FEW:
+        return f"{floor}; but {few}"
     if reach < 0:
         much = "more than" if summary.below_floor(0) else "as much as"
         return f"{floor}: {much} is proven here at any size, so under this attack the structure costs more than it brings."
@@ -169,7 +191,7 @@ def reading(summary: Summary) -> list[tuple[str, str]]:
     """Terms of the report and what they mean: those of the kind of certificate, then those of every report."""
     alone = (
         "K counts additions and deletions together; these columns say how many additions alone, or deletions alone, "
-        "are proven harmless."
+        "are proven harmless; “all” where it is every one that there can be, so that there is none left to count."
     )
     items = [
         *summary.certs.reading(),

@@ -14,13 +14,14 @@
   };
 
   const far = n => n < 0 ? "–" : String(n);
+  const alone = (kind, i) => data.all[kind][i] && data[kind][i] ? `all ${data[kind][i]}` : far(data[kind][i]);
   const columns = [
     {key: "id", title: facts.unit, text: name, words: !!data.name, value: i => data.name ? data.name[i] : data.id[i]},
     {key: "label", title: "label", text: i => label(data.label[i]), words: true, value: i => data.label[i]},
     {key: "truth", title: "truth", text: i => data.truth[i] < 0 ? "unknown" : label(data.truth[i]), words: true, value: i => data.truth[i]},
     {key: "size", title: "K", text: i => data.size[i] < 0 ? "–" : String(data.size[i]), value: i => data.size[i]},
-    {key: "adds", title: "adds", text: i => far(data.adds[i]), value: i => data.adds[i]},
-    {key: "deletes", title: "deletes", text: i => far(data.deletes[i]), value: i => data.deletes[i]},
+    {key: "adds", title: "adds", text: i => alone("adds", i), value: i => data.adds[i]},
+    {key: "deletes", title: "deletes", text: i => alone("deletes", i), value: i => data.deletes[i]},
     {key: "attacked", title: "attack found", text: i => data.attacked[i] < 0 ? "none" : String(data.attacked[i]),
      value: i => data.attacked[i] < 0 ? Infinity : data.attacked[i]},
     ...facts.evidence.map(more => ({title: more.title, value: i => more.values[i], words: !!more.names,
