@@ -126,9 +126,16 @@ def counted(ledger: Ledger, runner: Runner, samples: int, progress: bool | None)
     answers = sum(block.stop - block.start for block in todo) * len(ledger.question.threat)
     with watching(progress, answers, reach=partial(reach, ledger.question, samples, "strict")) as watch:
         ledger.fill(runner, todo, watch)
+    _ask_again(ledger, runner, progress)
+    return ledger.first(samples)
+
+
+def _ask_again(ledger: Ledger, runner: Runner, progress: bool | None) -> None:
+    """Some of what was counted is asked again, once the engine that counted it has made room."""
+    if isinstance(runner, SerialRunner | SeveralRunner):
+        runner.rest()
     ledger.audit(partial(watching, progress, title="asking again"))
     hand_back()
-    return ledger.first(samples)
 
 
 def reach(question: Question, samples: int, bounds: str, engine: Any) -> str:
@@ -174,7 +181,7 @@ def _poll_until(
                 if rule.over() or not len(wanted):
                     break
             ledger.fill(runner, _pieces(gaps(ledger.votes, start, stop, wanted)), watch)
-    ledger.audit(partial(watching, progress, title="asking again"))
+    _ask_again(ledger, runner, progress)
     assert ledger.votes is not None  # the first look is always taken
     return ledger.votes
 

@@ -76,7 +76,8 @@ class Watch:
         print(sentence, file=sys.stderr, flush=True)
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Take the bar away, and forget the engine, which may fill a card."""
+        self.engine = None
         if self.bar is not None:
             self.bar.close()
 

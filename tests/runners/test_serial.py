@@ -1,5 +1,7 @@
 """Blocks that are asked together bring the counts that each brings alone."""
 
+import gc
+import weakref
 from collections.abc import Callable
 
 import numpy as np
@@ -8,10 +10,13 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import erdos_renyi_graph
 
+from unswayed import ledger
 from unswayed.ledger import whole
 from unswayed.models import build
+from unswayed.polling import poll
 from unswayed.runners import serial
 from unswayed.runners.serial import Pace, SerialRunner, adjacent
+from unswayed.sampling.audit import asked_again
 from unswayed.sampling.engines import choose
 from unswayed.sampling.question import Block, Question
 from unswayed.sampling.threats import AllPairs, Row
@@ -40,6 +45,32 @@ def test_blocks_together_count_as_each_alone(question: Question, targets: tuple[
     for block, part in together:
         np.testing.assert_array_equal(part.counts, engine.count(block.start, block.stop, targets))
     assert sum(part.counts.sum() for _, part in together) == 400 * len(together[0][1].counts)
+
+
+@pytest.mark.parametrize("way", ["fast", "generic"])
+def test_an_engine_is_freed_before_the_audit(
+    question: Question, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it holds may fill a card, which the audit and the next poll need at once, not when Python looks for cycles."""
+    engines, alive = [], []
+
+    def chosen(asked: Question) -> object:
+        engine = choose(asked)
+        engines.append(weakref.ref(engine))
+        return engine
+
+    def asked(*about: object) -> object:
+        alive.extend(engine() for engine in engines)
+        return asked_again(*about)
+
+    monkeypatch.setattr(serial, "choose", chosen)
+    monkeypatch.setattr(ledger, "asked_again", asked)
+    gc.disable()
+    try:
+        poll(question.model, question.threat, question.noise, samples=40, engine=way, shared=question.shared)
+        assert alive == [None]
+    finally:
+        gc.enable()
 
 
 def test_only_neighbours_of_the_same_targets_go_together() -> None:

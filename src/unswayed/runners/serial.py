@@ -49,6 +49,10 @@ class SerialRunner:
             else:
                 yield from self._counted(question, engine, group)
 
+    def rest(self) -> None:
+        """Let the engine go, with all the memory it holds."""
+        self._last = None
+
     def _counted(
         self, question: Question, engine: Engine, group: list[Block]
     ) -> Iterator[tuple[Block, Tally]]:
@@ -70,7 +74,12 @@ class SerialRunner:
             self.watch(answers)
 
         engine.tick = tick
-        labels = engine.ask(block.start, block.stop, block.targets)
+        try:
+            labels = engine.ask(block.start, block.stop, block.targets)
+        finally:
+            engine.tick = (
+                Engine.tick
+            )  # an engine that knew its runner would be freed, with all it holds, only some time later
         if told < labels.numel():  # not every engine tells of its answers as they come
             self.watch(labels.numel() - told)
         return labels

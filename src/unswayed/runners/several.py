@@ -49,6 +49,12 @@ class SeveralRunner:
             for thread in threads:
                 thread.join()
 
+    def rest(self) -> None:
+        """Let all engines go, with the memory they hold."""
+        self._last = None
+        for runner in self._runners:
+            runner.rest()
+
     def _questions(self, question: Question) -> list[Question]:
         """The question for each device; the same ones when asked again. No two devices ask the same module."""
         if self._last is None or self._last[0] is not question:

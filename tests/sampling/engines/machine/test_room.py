@@ -203,3 +203,40 @@ def test_a_full_card_is_not_called_a_missing_one(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(torch, "empty", full)
     with pytest.raises(WorldError, match="'cuda' is full"):
         check_device("cuda")
+
+
+def test_a_graph_asked_alone_waits_for_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr(room.time, "sleep", waited.append)
+    answers = iter(
+        [torch.OutOfMemoryError("CUDA out of memory."), RuntimeError("CUDA error: out of memory"), 7]
+    )
+
+    def ask() -> int:
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    assert room.with_patience(torch.device("cuda"), ask) == 7
+    assert waited == list(room.WAITS[:2])
+
+
+def test_a_graph_that_never_fits_alone_is_said_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr(room.time, "sleep", waited.append)
+
+    def ask() -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    with pytest.raises(WorldError, match="single noisy graph"):
+        room.with_patience(torch.device("cuda"), ask)
+    assert waited == list(room.WAITS)
+
+
+def test_other_errors_are_not_taken_for_a_lack_of_memory() -> None:
+    def ask() -> None:
+        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
+
+    with pytest.raises(RuntimeError, match="shapes"):
+        room.with_patience(torch.device("cuda"), ask)

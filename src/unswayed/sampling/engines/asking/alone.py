@@ -11,6 +11,7 @@ from unswayed.sampling.classifier import Classifier
 from unswayed.sampling.engines.asking.nearby import Nearby
 from unswayed.sampling.engines.engine import classifier_of
 from unswayed.sampling.engines.machine.cores import full_precision
+from unswayed.sampling.engines.machine.room import with_patience
 from unswayed.sampling.inputs import Graph
 from unswayed.sampling.question import Question
 from unswayed.sampling.sparse_graphs import SparseLayout, sample_numbers
@@ -110,7 +111,7 @@ class Alone:
         if self.nearby is not None and node is not None:
             graph, edges, node = self.nearby.part(graph, edges, node)
         begin = time.perf_counter()
-        out = classifier.logits(graph, self._constant(graph), edges, 1)
+        out = with_patience(self.device, lambda: classifier.logits(graph, self._constant(graph), edges, 1))
         took = time.perf_counter() - begin
         self.seconds = took if self.seconds is None else min(took, self.seconds)
         return out[0] if node is None else out[node]

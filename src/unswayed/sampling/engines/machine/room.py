@@ -4,6 +4,7 @@ Where that was too much, half of it is tried, and after a while the whole again:
 not depend on how the work is cut.
 """
 
+import gc
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -77,6 +78,22 @@ def within_memory(device: torch.device, ask: Callable[[], Result], forget: Calla
             time.sleep(pause)
         else:
             share.fell_short()
+
+
+def with_patience(device: torch.device, ask: Callable[[], Result]) -> Result:
+    """What `ask` returns, which cannot be cut; when a card's memory runs out, what nobody needs is freed and others are waited for."""
+    waits = iter(WAITS if device.type == "cuda" else ())
+    while True:
+        try:
+            return ask()
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            if (pause := next(waits, None)) is None:
+                raise give_up() from error
+        gc.collect()
+        torch.cuda.empty_cache()
+        time.sleep(pause)
 
 
 def hand_back() -> None:
