@@ -5,6 +5,7 @@ import json
 import os
 import zipfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,8 @@ def write_atomically(path: Path, content: bytes) -> None:
             f"There is no folder {path.parent} to write {path.name} into; make it first."
         ) from error
     except OSError as error:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):  # nothing can be removed where nothing could be written
+            beside.unlink(missing_ok=True)
         raise WorldError(f"{path} could not be written: {error.strerror or error}.") from error
 
 

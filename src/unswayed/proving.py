@@ -68,6 +68,6 @@ def provable(model: Any) -> Provable:
         if (found := reader(model)) is not None:
             return found
     raise Unsupported(
-        f"{type(model).__name__} is not a sum of ballots, so nothing exact is known about it: use poll and certify, which take any "
-        "model; or Hashed(model) for a proof by voting; or train a BallotNetwork."
+        f"{type(model).__name__} is not a sum of ballots, so nothing exact is known about it: smooth it (poll, then certify; on the command line "
+        "certify), which takes any model; or Hashed(model) for a proof by voting; or train a BallotNetwork."
     )

@@ -13,6 +13,7 @@ from unswayed.certificates.files import read
 from unswayed.errors import InputError, StoreError, WorldError
 from unswayed.files import write_atomically
 from unswayed.notes import wordless
+from unswayed.theory.noise import noise_from_dict
 from unswayed.votes import Votes
 
 FORMAT = 2
@@ -116,7 +117,8 @@ def difference(stored: dict[str, Any], asked: dict[str, Any]) -> str | None:
             continue
         if name == "threat" and isinstance(stored.get(name), dict):
             return _threat_difference(stored[name], asked[name])
-        shown = f" ({_short(stored.get(name))}, now {_short(asked.get(name))})"
+        words = _noise if name == "noise" else _short
+        shown = f" ({words(stored.get(name))}, now {words(asked.get(name))})"
         return SETTING_NAMES.get(name, name) + shown
     return None
 
@@ -132,6 +134,14 @@ def _threat_difference(stored: dict[str, Any], asked: dict[str, Any]) -> str:
     }
     unlike = [key for key in asked if stored.get(key) != asked[key]]
     return words.get(unlike[0], unlike[0]) if unlike else "threat"
+
+
+def _noise(value: Any) -> str:
+    """A noise as it is typed."""
+    try:
+        return repr(noise_from_dict(value))
+    except (InputError, TypeError, ValueError):  # of a file that says otherwise
+        return _short(value)
 
 
 def _short(value: Any) -> str:

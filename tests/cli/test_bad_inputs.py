@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import unswayed as us
-from unswayed import votes
+from unswayed import files, votes
+from unswayed.cli import common
 from unswayed.errors import WorldError
 
 CERTIFY = (
@@ -158,6 +159,10 @@ BAD = {
     "weights with one too many": (
         save_weights(read_weight=(2, 3), read_bias=(2,), more_bias=(2,)), f"{CERTIFY} --weights W.safetensors", "more.bias"),
     "store is a file": (put("run", "x"), f"{CERTIFY} --store run", "folder"),
+    "store below a file": (put("run", "x"), f"{CERTIFY} --store run/a/b", "run is a file"),
+    "no features": (nothing, "certify --edges E.csv --labels Y.csv", "--features missing (where nothing is known of a node, give each the same number)"),
+    "fake nodes without noise that hides": (nothing, f"{CERTIFY} --threat inject", "--hide 0.5/0.5"),
+    "an unknown threat": (nothing, f"{CERTIFY} --threat rows", "'--threat': 'rows' is not one of 'row'"),
     "store of other votes": (votes_only, f"{CERTIFY} --store run", "run"),
     "no such store": (nothing, "report run", "run"),
     "an empty store": (store_of(), "report run", "settings.json"),
@@ -226,7 +231,7 @@ def test_a_store_of_another_run_names_the_difference(call, own, here):
     assert call("certify", *own, "--store", "run")[0] == 0
     record = (here / "run" / "run.json").read_bytes()
     for change, word in (
-        (["--beta", "0.8"], "noise"),
+        (["--beta", "0.8"], "another noise (Flip(beta=0.9), now Flip(beta=0.8))"),
         (["--nodes", "3"], "target"),
         (["--seed", "4"], "seed"),
     ):
@@ -243,6 +248,27 @@ def test_a_damaged_record_is_named(call, own, here):
         code, _, err = call("report", "run")
         assert code == 2
         assert "run.json is damaged" in one_sentence(err)
+
+
+@pytest.mark.parametrize("option", ["--store run/a", "--report page.html"])
+def test_a_folder_for_reading_only_is_said_before_anything_runs(call, here, monkeypatch, option):
+    """Whoever runs the tests may write anywhere, so the system is asked through a stand-in."""
+    monkeypatch.setattr(common.os, "access", lambda folder, mode: not here.samefile(folder))
+    code, out, err = call(*CERTIFY.split(), *option.split())
+    assert (code, out) == (2, "")
+    assert "cannot be written to; choose another place" in one_sentence(err)
+    assert len(err.splitlines()) == 1
+
+
+def read_only(*_, **__):
+    raise OSError(errno.EROFS, "Read-only file system", ".page.html.17.part")
+
+
+def test_a_disk_for_reading_only_is_named_by_the_file_that_was_asked_for(call, own, monkeypatch):
+    monkeypatch.setattr("builtins.open", read_only)
+    monkeypatch.setattr(files.Path, "unlink", read_only)
+    with pytest.raises(WorldError, match=r"^page.html could not be written: Read-only file system\.$"):
+        files.write_atomically(files.Path("page.html"), b"")
 
 
 def full(*_, **__):

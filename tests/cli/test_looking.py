@@ -18,7 +18,7 @@ def test_report_of_a_store_needs_neither_model_nor_data(call, own, here):
     assert code == 0
     page = (here / "r.html").read_text()
     assert "r.html" in out
-    assert "mine.py:build on E" in page
+    assert "mine.py:build on E.csv" in page
     assert '"near":{"' in page
 
 

@@ -184,6 +184,12 @@ def test_bad_input_is_one_sentence(call, here, case):
     assert "Traceback" not in err
 
 
+def test_what_cannot_be_proved_is_refused_before_a_floor_is_trained_for_it(call):
+    code, _, err = call(*shlex.split(f"{PROVE} --model mine.py:build"))
+    assert code == 2
+    assert "floor" not in err
+
+
 def test_a_store_of_another_command_is_refused(call):
     call("prove", *FILES, "--store", "run")
     code, _, err = call("prove", *FILES, "--store", "run", "--nodes", "1")

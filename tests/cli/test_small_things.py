@@ -72,7 +72,7 @@ def test_an_interrupt_says_what_is_kept(call, own, monkeypatch):
 
 def test_the_title_names_the_files(call, own, here):
     call("certify", *own, "--report", "r.html")
-    assert "mine.py:build on E" in (here / "r.html").read_text()
+    assert "mine.py:build on E.csv" in (here / "r.html").read_text()
 
 
 def test_legends_list_what_is_drawn():

@@ -1,6 +1,7 @@
 """What every command shares: where words go, where JSON goes, and how a command line is written down."""
 
 import json
+import os
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -62,7 +63,27 @@ def beside(path: Path | None) -> Path | None:
         raise InputError(f"There is no folder {path.parent} to write {path.name} into; make it first.")
     if path is not None and path.is_dir():
         raise InputError(f"{path} is a folder; name a file in it, such as {path / 'report.html'}.")
+    if path is not None:
+        check_writable(path.absolute().parent, path.name)
     return path
+
+
+def check_store(store: Path | None) -> None:
+    """Refuse a place for a store that is none, before anything slow runs for it; one that exists may be for reading only."""
+    if store is None or store.is_dir():
+        return
+    if store.exists():
+        raise InputError(f"--store must be a folder, and {store} is a file.")
+    above = next(folder for folder in store.absolute().parents if folder.exists())
+    if not above.is_dir():
+        raise InputError(f"--store must be a folder, and {above} is a file.")
+    check_writable(above, "the store")
+
+
+def check_writable(folder: Path, what: str) -> None:
+    """Refuse a folder in which nothing can be made."""
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise InputError(f"The folder {folder} cannot be written to; choose another place for {what}.")
 
 
 @contextmanager

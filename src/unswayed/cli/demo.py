@@ -131,8 +131,6 @@ def side_by_side(data: "Dataset", parts: "Split") -> Shown:
     from unswayed.models.floors import floor
     from unswayed.models.training import fit
     from unswayed.models.training.ballot_settings import BallotSettings
-    from unswayed.models.training.keeping import threads_in_words
-    from unswayed.models.training.stepping import diary
 
     told = torch.cat([parts.train, parts.val])
     known = torch.full_like(data.labels, -1).index_copy(0, told, data.labels[told])
@@ -143,10 +141,9 @@ def side_by_side(data: "Dataset", parts: "Split") -> Shown:
             us.LabelBallots(data.num_classes).freeze(data.graph, known=known), threat
         )
     }
-    note(f"Training a network that can be proved ({threads_in_words('cpu')}) …")
-    with working("training") as progress, diary() as kept:
+    note("Training a network that can be proved …")
+    with working("training") as progress:
         network = fit("ballots", data, parts, settings=BallotSettings(**QUICK), progress=progress)
-    note(f"Trained with {threads_in_words('cpu', kept)}.")
     found["proved, trained network"] = us.prove(network, threat)
     note(f"Asking {SAMPLES:,} noisy graphs about each of {len(parts.test)} nodes …")
     heard = us.Row(_with(data, ballots_of(data, known)), parts.test)

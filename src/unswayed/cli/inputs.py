@@ -43,13 +43,14 @@ def read_dataset(
         return dataset, _own_split(dataset, seed) if name == KARATE else split(dataset, seed)
     if edges is None or features is None or labels is None:
         absent = [flag for flag, path in files.items() if path is None]
+        plain = " (where nothing is known of a node, give each the same number)" if features is None else ""
         raise InputError(
-            f"Your own graph needs all three files; {', '.join(absent)} missing."
+            f"Your own graph needs all three files; {', '.join(absent)} missing{plain}."
             if given
             else "Say what to certify: --dataset cora, or --edges, --features and --labels."
         )
     dataset, own = read_csv(edges, features, labels, directed=directed)
-    dataset = replace(dataset, name=edges.stem)
+    dataset = replace(dataset, name=edges.name)
     return dataset, own if own is not None else _own_split(dataset, seed)
 
 

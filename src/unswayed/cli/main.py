@@ -147,7 +147,7 @@ def _verdict(error: BaseException) -> tuple[int, str]:
 def _usage(error: Any) -> str:
     ctx = getattr(error, "ctx", None)
     path = ctx.command_path if ctx is not None else "unswayed"
-    said = error.format_message().rstrip(".") or "Name a sub-command"
+    said = error.format_message().rstrip(".").replace("Value error, ", "") or "Name a sub-command"
     return f"{said}; see '{path} --help'."
 
 

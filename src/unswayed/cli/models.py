@@ -73,8 +73,7 @@ def _train(plan: Plan) -> Any:
     from unswayed.models.training.stepping import diary
 
     _warn_of_large(plan.dataset)
-    how = f"{plan.recipe}, {plan.protocol}; {threads_in_words(plan.device)}"
-    note(f"Training {plan.model} on {plan.dataset.name} ({how}) …")
+    note(f"Training {plan.model} on {plan.dataset.name} ({plan.recipe}, {plan.protocol}) …")
     with working("training") as progress, diary() as kept:
         model = fit(
             plan.model if plan.built_in else _own(plan),
@@ -153,12 +152,11 @@ def _soft_labels(dataset: Dataset, parts: Split, protocol: str, seed: int, devic
 def make_floor(plan: Task) -> tuple[float, str] | None:
     """Accuracy on these targets of the best structure-free model, and its name; None where no truth is known."""
     from unswayed.models.floors import floor
-    from unswayed.models.training.keeping import threads_in_words
 
     truth = plan.targets.truth
     if not bool((truth >= 0).any()):
         return None
-    note(f"Training structure-free models for the floor ({threads_in_words(plan.device)}) …")
+    note("Training structure-free models for the floor …")
     with working("floor"):
         best = floor(
             plan.dataset,

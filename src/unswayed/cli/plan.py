@@ -12,7 +12,7 @@ import numpy as np
 
 from unswayed.certificates import Certified
 from unswayed.certificates.top import BOUNDS as TOP_BOUNDS
-from unswayed.cli.common import note, warn
+from unswayed.cli.common import check_store, note, warn
 from unswayed.cli.flags import asked
 from unswayed.cli.inputs import Targets
 from unswayed.cli.record import (
@@ -88,8 +88,7 @@ class Plan:
             raise InputError(f"--budget must be a number of seconds above 0, not {self.budget}.")
         if self.top is not None:
             self._check_top(self.top)
-        if self.store is not None and self.store.exists() and not self.store.is_dir():
-            raise InputError(f"--store must be a folder, and {self.store} is a file.")
+        check_store(self.store)
 
     def _check_top(self, top: int) -> None:
         if not 1 <= top < self.dataset.num_classes:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from unswayed.certificates import Certified
 from unswayed.certificates.presenting import plural
-from unswayed.cli.common import command_line, note, working
+from unswayed.cli.common import check_store, command_line, note, working
 from unswayed.cli.flags import read_positive, stays
 from unswayed.cli.inputs import (
     Targets,
@@ -120,11 +120,11 @@ def prove_words(words: dict[str, Any]) -> tuple[Certified, Record]:
         note(f"The proofs are in {store} already.")
         return kept[1], replace(kept[0], positive=positive)
     model = make_model(plan)
-    floor = make_floor(plan) if words["floor"] else None
     threat = read_threat(plan.dataset, plan.targets, plan.threat or ("all-pairs" if plan.hashed else None))
     note(f"Proving {plural(len(threat), 'target')} …")
     with working("proving"), redirect_stdout(sys.stderr):
         certs = prove(model, threat)
+    floor = make_floor(plan) if words["floor"] else None  # not for what cannot be proved
     certs = certs.named(
         targets=plan.targets.names, classes=plan.dataset.class_names, nodes=plan.dataset.node_names
     )
@@ -147,8 +147,7 @@ def make_plan(words: dict[str, Any]) -> ProvePlan:
         for name, value in words.items()
         if name not in NO_EFFECT and (name in ("model", "seed") or value != USUAL.get(name))
     ]
-    if words["store"] is not None and words["store"].exists() and not words["store"].is_dir():
-        raise InputError(f"--store must be a folder, and {words['store']} is a file.")
+    check_store(words["store"])
     return ProvePlan(
         dataset=data,
         split=parts,
@@ -186,8 +185,7 @@ def make_model(plan: ProvePlan) -> Any:
 
         return LabelBallots(plan.dataset.num_classes).freeze(plan.dataset.graph, known=plan.known)
     if plan.model == TRAINED or plan.hashed:
-        how = f"{plan.protocol}; {threads_in_words(plan.device)}"
-        note(f"Training {plan.model} on {plan.dataset.name} ({how}) …")
+        note(f"Training {plan.model} on {plan.dataset.name} ({plan.protocol}) …")
         with working("training") as progress, diary() as kept:
             told = telling(progress)
             model = _hashed(plan, told) if plan.hashed else _trained(plan, told)

@@ -110,7 +110,7 @@ _threads: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
 def tell_threads(model: Any, words: str) -> Any:
     """The model, once it is said and kept with how many threads it was trained."""
-    note(f"Trained with {words}.")
+    note(f"Trained with {words.partition(';')[0]}.")
     _threads[model] = words
     return model
 

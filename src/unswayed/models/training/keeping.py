@@ -14,12 +14,10 @@ from unswayed.models.training.stepping import Diary, at_work, paced
 Progress = Callable[[int, int, str], None]
 
 
-def threads_in_words(device: str, kept: Diary | None = None) -> str:
-    """How `seeded` comes by its threads; once something was trained, what it came to."""
+def threads_in_words(device: str, kept: Diary) -> str:
+    """With how many threads something was trained, and why that changes no weight."""
     if torch.device(device).type == "cuda":
         return "on the card, sums in a fixed order, so that equal seeds give equal weights"
-    if kept is None:
-        return "threads by timing"
     return f"{kept.words}; equal seeds give equal weights with any number"
 
 

@@ -73,7 +73,7 @@ class Inject(Threat):
         """The noise, told how many links a fake node may have; only noise that hides whole nodes says anything of them."""
         if self.kind not in noise.threats:
             raise InputError(
-                f"Inject needs noise that hides nodes, such as Hide(nodes=0.5, edges=0.5), not {type(noise).__name__}."
+                f"Inject needs noise that hides nodes, such as Hide(nodes=0.5, edges=0.5), on the command line --hide 0.5/0.5, not {type(noise).__name__}."
             )
         return replace(noise, links=self.links)  # type: ignore[type-var]
 
