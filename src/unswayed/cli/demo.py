@@ -30,7 +30,7 @@ QUICK: dict[str, Any] = {
 NEXT = """\
 Your own graph:       unswayed prove --edges E.csv --features X.csv --labels Y.csv --report mine.html
 Any model at all:     unswayed certify --help
-Can it pay on yours?  us.prospect(data, known_labels)
+Can it pay on yours?  unswayed frontier --edges E.csv --features X.csv --labels Y.csv
 Where it does not:    unswayed demo --dataset cora"""
 
 
