@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import numpy.typing as npt
@@ -18,26 +19,31 @@ MAX_BYTES = 2**33  # a file larger than this when unpacked is refused before it 
 HEADER = "about"  # the name under which the JSON header lies among the arrays
 
 
+def beside(path: Path) -> Path:
+    """A name next to `path` that no other writer has: threads share a process number, and so do programs in containers."""
+    return path.with_name(f".{path.name}.{uuid4().hex}.part")
+
+
 def write_atomically(path: Path, content: bytes) -> None:
     """Write, fsync, rename: after a crash at any moment the path holds its old content or all of the new."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    new = beside(path)
     try:
-        with open(beside, "wb") as file:
+        with open(new, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(beside, path)
+        os.replace(new, path)
     except IsADirectoryError as error:
-        beside.unlink(missing_ok=True)
         raise InputError(f"{path} is a folder; name a file to write.") from error
     except FileNotFoundError as error:
         raise InputError(
             f"There is no folder {path.parent} to write {path.name} into; make it first."
         ) from error
     except OSError as error:
-        with suppress(OSError):  # nothing can be removed where nothing could be written
-            beside.unlink(missing_ok=True)
         raise WorldError(f"{path} could not be written: {error.strerror or error}.") from error
+    finally:
+        with suppress(OSError):  # it is there only if something stopped the writing
+            new.unlink()
 
 
 def write_arrays(

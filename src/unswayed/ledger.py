@@ -110,8 +110,16 @@ class Ledger:
             return
         fresh = self.joined(sorted(self.fresh, key=lambda counted: counted[0].start))
         self.votes, self.fresh = whole(fresh if self.votes is None else self.votes + fresh), []
-        if self.store is not None:
-            self.store.save(self.votes)
+        self._keep(self.votes)
+
+    def _keep(self, votes: Votes) -> None:
+        """Write to the store, if there is one; refused where another poll's votes were refused meanwhile and these are asked as they were."""
+        if self.store is None:
+            return
+        alone = self.question.engine == "generic" and self.question.batch_size == 1
+        if not alone and (why := self.store.refusal) is not None:
+            raise RefusedVotes(f"Votes of another poll in {self.store.path} were refused meanwhile: {why}")
+        self.store.save(votes)
 
     def audit(self, watched: Watched) -> None:
         """Ask again what has not been asked again yet; refuse all votes, and mark the store, if an answer differs."""
@@ -121,8 +129,8 @@ class Ledger:
         if self.redrawn is not None:
             self.redrawn = self._audited(self.redrawn, watched)
         votes = self._audited(self.votes, watched)
-        if votes is not self.votes and self.store is not None:
-            self.store.save(votes)
+        if votes is not self.votes:
+            self._keep(votes)
         self.votes = votes
 
     def _audited(self, votes: Votes, watched: Watched) -> Votes:
@@ -168,11 +176,11 @@ class AdaptiveLedger(Ledger):
 
     def save(self) -> None:
         """Join what was counted to the votes and write them to the store, if there is one."""
-        for counted in self.fresh:
+        fresh, self.fresh = self.fresh, []
+        for counted in fresh:
             self.votes = join(self.votes, self.joined([counted]))
-        if self.fresh and self.store is not None and self.votes is not None:
-            self.store.save(self.votes)
-        self.fresh = []
+        if fresh and self.votes is not None:
+            self._keep(self.votes)
 
 
 def whole(votes: Votes) -> Votes:

@@ -13,6 +13,7 @@ from torch_geometric.utils import erdos_renyi_graph
 import unswayed as us
 from unswayed.errors import InputError, RefusedVotes, StoreError
 from unswayed.notes import Audit
+from unswayed.runners import SerialRunner
 from unswayed.sampling.engines import Engine
 from unswayed.sampling.engines.asking.generic import GenericEngine
 from unswayed.sampling.engines.graphs.dense import DenseEngine
@@ -20,6 +21,7 @@ from unswayed.sampling.engines.graphs.plan_engine import PlanEngine
 from unswayed.sampling.engines.rows.engine import RowEngine
 from unswayed.sampling.question import Block, Question
 from unswayed.sampling.tally import heard
+from unswayed.store import Store
 
 N, F, C = 24, 5, 3
 NOISE = us.Flip(0.7)
@@ -124,6 +126,24 @@ def test_a_refused_store_is_marked_and_asked_again_the_slow_way(monkeypatch, tmp
     assert again == honest
     assert again.notes["engine"] == "generic"
     assert us.load(store) == honest
+
+
+def test_votes_of_a_poll_that_was_under_way_when_another_was_refused_stay_out_of_the_store(tmp_path) -> None:
+    """Two polls share a folder; what the fast engine of one counted must not pass for what is asked again the slow way."""
+    threat, store = us.Row(graph(), [0, 3]), tmp_path / "run"
+
+    class Meanwhile(SerialRunner):
+        def run(self, question, blocks):
+            for number, counted in enumerate(super().run(question, blocks)):
+                yield counted
+                if number == 0:
+                    Store(store).refuse("an answer was another one, so all are refused")
+
+    with pytest.raises(RefusedVotes, match="an answer was another one"):
+        us.poll(net(), threat, NOISE, samples=3000, store=store, runner=Meanwhile())
+    assert not (store / "votes.npz").exists()
+    again = us.poll(net(), threat, NOISE, samples=3000, store=store, engine="generic")
+    assert again.notes["engine"] == "generic"
 
 
 def test_resuming_audits_what_was_counted_before_and_asks_nothing_twice(tmp_path) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from unswayed.datasets.catalog import CORA_TEXT, Entry, verify
 from unswayed.errors import InputError, UnswayedError, WorldError
+from unswayed.files import beside
 
 MAX_DOWNLOAD = 2**28  # bytes; the largest archive is a few megabytes
 DAMAGED = (zipfile.BadZipFile, tarfile.TarError, zlib.error)
@@ -95,9 +96,9 @@ def _keep(folder: Path, files: tuple[str, ...], entry: Entry) -> Path:
     try:
         raw.mkdir(parents=True, exist_ok=True)
         for file in files:  # copied beside, then renamed: a reader never sees half a file
-            beside = raw / f".{file}.{os.getpid()}.part"
-            shutil.copyfile(folder / file, beside)
-            os.replace(beside, raw / file)
+            copied = beside(raw / file)
+            shutil.copyfile(folder / file, copied)
+            os.replace(copied, raw / file)
     except OSError as error:
         raise WorldError(f"{raw} could not be written: {error.strerror or error}.") from error
     return raw

@@ -1,0 +1,58 @@
+"""Files are whole at every moment, whoever writes them."""
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from unswayed.errors import InputError
+from unswayed.files import write_atomically
+
+LENGTH = 200_000
+
+
+def test_writers_that_share_a_process_number_never_show_half_a_file(tmp_path: Path) -> None:
+    """Threads of one process, or containers in which every program has the same number, may write into one folder."""
+    path, failures, shown, done = tmp_path / "votes.npz", [], set(), threading.Event()
+
+    def write(byte: int) -> None:
+        try:
+            for _ in range(50):
+                write_atomically(path, bytes([byte]) * LENGTH)
+        except InputError as error:
+            failures.append(error)
+
+    def read() -> None:
+        while not done.is_set():
+            if path.exists():
+                content = path.read_bytes()
+                shown.add((len(content), *set(content)))
+
+    writers = [threading.Thread(target=write, args=(byte,)) for byte in (1, 2)]
+    reader = threading.Thread(target=read)
+    for thread in (reader, *writers):
+        thread.start()
+    for thread in writers:
+        thread.join()
+    done.set()
+    reader.join()
+    assert not failures
+    assert shown <= {(LENGTH, 1), (LENGTH, 2)}
+    assert os.listdir(tmp_path) == ["votes.npz"]
+
+
+def test_what_stops_a_writer_leaves_the_old_file_and_nothing_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "votes.npz"
+    write_atomically(path, b"old")
+
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        write_atomically(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["votes.npz"]
