@@ -243,6 +243,17 @@ def test_bad_nodes_are_refused(service, nodes, words):
         service.predict(nodes)
 
 
+def test_a_model_of_nodes_is_refused_for_a_whole_graph_in_words_also_after_nodes(service, data):
+    listed = [[0, 1], [0, 2]]
+    for nodes, whole in (
+        (us.AllPairs(data, [0, 1]), us.AllPairs([data])),
+        (us.Pairs(data, listed, [0, 1]), us.Pairs(data, listed)),
+    ):
+        assert len(service.certify(nodes, seed=1)) == 2
+        with pytest.raises(UnsoundModel, match="one row a graph"):
+            service.certify(whole, seed=1)
+
+
 @pytest.mark.parametrize("change", ["features", "links"])
 def test_a_threat_about_another_graph_is_refused_whichever_threat_it_is(service, data, change):
     kept = (data.edge_index != data.edge_index[0, 0]).all(dim=0)

@@ -86,6 +86,8 @@ class Sampled:
     def _engine(self, question: Question) -> Engine:
         """The engine for this kind of threat: chosen and tried when the first of its kind comes."""
         kind = question.threat.kind
+        if question.threat.nodes is None:
+            kind += ", as a whole"  # an engine for nodes would read a graph's answer as theirs
         if question.threat.rows_apart() is not None and len(question.threat) == 1:
             kind += ", alone"  # an engine for one graph would not know several
         if kind not in self.engines:
