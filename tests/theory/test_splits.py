@@ -258,6 +258,16 @@ def test_sizes_are_those_of_every_split(noise, ones, monkeypatch):
     assert quick.max() > 30
 
 
+def test_margins_far_below_nothing_overflow_without_a_word():
+    """Where p_add is nearly 1 a set that is too heavy is bounded by a number beyond all floats; the size is exact all the same."""
+    noise, top, rest = AddDelete(p_add=0.99999, p_delete=0.01), 0.999, 1e-8
+    size = int(certified_size(top, rest, noise, 300))
+    pairs = [(k - r, r) for k in (size, size + 1) for r in range(k + 1)]
+    held = [certify_pairs(np.array([top]), np.array([rest]), noise, *pair)[0] for pair in pairs]
+    assert all(held[: size + 1])
+    assert not all(held[size + 1 :])
+
+
 def test_an_interior_split_that_fails_first_is_found():
     """Among 967 changed entries the split with 20 deletions fails like the one with none, those between do not."""
     found = ceiling(AddDelete(0.45, 0.5), 10_000, 0.001, 7)

@@ -137,7 +137,10 @@ class Splits:
             low, high, margin = low[left], high[left], margin[left]
             if not len(low) or int((high - low).max()) == 0:
                 break
-            spare = SAFE * (margin / cost + (high - low))  # entries more than a split that stands alone has
+            with np.errstate(over="ignore"):  # a margin may be far below 0, and hardly change
+                spare = SAFE * (
+                    margin / cost + (high - low)
+                )  # entries more than a split that stands alone has
             low, high = _cut(low, high, np.maximum(spare, self.floats.span))
         return next((r for r in low.tolist() if not self.test(k - r, r)), None)
 
