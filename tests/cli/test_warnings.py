@@ -54,3 +54,34 @@ def test_a_beta_below_one_half_is_explained(call):
     _, _, err = call(*CERTIFY.split(), "--beta", "0.3")
     assert "K(β) = K(1 − β)" in " ".join(err.split())
     assert "what 0.7 proves" in " ".join(err.split())
+
+
+def test_targets_that_are_trained_on_are_warned_of(call):
+    own = "--edges E.csv --features X.csv --labels Y.csv --no-floor"
+    trained = f"certify {own} --model sage --samples 100"
+    learnt = "targets are also trained on"
+    assert learnt not in call(*trained.split())[2]
+    assert learnt in call(*trained.split(), "--nodes", "all")[2]
+    assert learnt in call(*f"prove {own} --model hashed:gcn --nodes all".split())[2]
+    assert learnt not in call(*f"prove {own} --nodes all".split())[2]  # label ballots learn nothing
+    assert learnt not in call(*trained.replace("sage", "mine.py:build").split(), "--nodes", "all")[2]
+
+
+def test_warnings_of_ours_are_words_and_others_stay_as_they_are(here, capsys):
+    from unswayed.cli.common import PACKAGE, as_words
+
+    usual = []
+    show = as_words(lambda *told: usual.append(told))
+    for _ in range(2):
+        show(
+            UserWarning("It is asked one at a time."),
+            UserWarning,
+            str(PACKAGE / "sampling" / "classifier.py"),
+            7,
+        )
+    others = [(UserWarning("theirs"), UserWarning, "/somewhere/else.py", 7)]
+    others.append((DeprecationWarning("old"), DeprecationWarning, str(PACKAGE / "votes.py"), 7))
+    for told in others:
+        show(*told)
+    assert usual == others
+    assert capsys.readouterr().err == "Warning: It is asked one at a time.\n"

@@ -14,6 +14,8 @@ from rich.text import Text
 
 from unswayed.errors import DoubtfulSetting, InputError
 
+PACKAGE = Path(__file__).parents[1]
+
 
 def console(machine: bool = False) -> Console:
     """The place for words: stdout, or stderr where stdout belongs to a JSON document."""
@@ -34,9 +36,10 @@ def as_words(usual: Callable[..., None]) -> Callable[..., None]:
     """What shows a warning: ours in words and once, others the usual way."""
     said: set[str] = set()
 
-    def show(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
-        if not issubclass(category, DoubtfulSetting):
-            usual(message, category, *rest, **more)
+    def show(message: Warning | str, category: type[Warning], filename: str, *rest: Any, **more: Any) -> None:
+        ours = category is UserWarning and Path(filename).is_relative_to(PACKAGE)
+        if not ours and not issubclass(category, DoubtfulSetting):
+            usual(message, category, filename, *rest, **more)
         elif str(message) not in said:
             said.add(str(message))
             warn(str(message))

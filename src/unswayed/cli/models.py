@@ -73,6 +73,7 @@ def _train(plan: Plan) -> Any:
     from unswayed.models.training.stepping import diary
 
     _warn_of_large(plan.dataset)
+    warn_of_learnt(plan)
     note(f"Training {plan.model} on {plan.dataset.name} ({plan.recipe}, {plan.protocol}) …")
     with working("training") as progress, diary() as kept:
         model = fit(
@@ -101,6 +102,16 @@ def _warn_of_large(dataset: Dataset) -> None:
         warn(
             f"Feature {int(size.argmax()) + 1} reaches {largest:,.0f}; a network learns best from features of like size, so scale yours "
             "first, for example (x − mean) / std, or log(1 + x) for amounts."
+        )
+
+
+def warn_of_learnt(plan: "Task") -> None:
+    """What a network was told in training it gets right more easily than what it will be asked."""
+    learnt = len(set(plan.targets.ids.tolist()) & set(plan.split.train.tolist()))
+    if learnt:
+        warn(
+            f"{learnt:,} of {len(plan.targets.ids):,} targets are also trained on, so shares of right answers are flattering; "
+            "--nodes test certifies others."
         )
 
 

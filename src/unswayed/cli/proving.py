@@ -20,7 +20,7 @@ from unswayed.cli.inputs import (
     read_device,
     read_targets,
 )
-from unswayed.cli.models import make_floor
+from unswayed.cli.models import make_floor, warn_of_learnt
 from unswayed.cli.record import (
     CERTIFICATES,
     Record,
@@ -185,6 +185,7 @@ def make_model(plan: ProvePlan) -> Any:
 
         return LabelBallots(plan.dataset.num_classes).freeze(plan.dataset.graph, known=plan.known)
     if plan.model == TRAINED or plan.hashed:
+        warn_of_learnt(plan)
         note(f"Training {plan.model} on {plan.dataset.name} ({plan.protocol}) …")
         with working("training") as progress, diary() as kept:
             told = telling(progress)
