@@ -4,9 +4,11 @@ import os
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from unswayed.errors import InputError
+import unswayed as us
+from unswayed.errors import InputError, StoreError
 from unswayed.files import write_atomically
 
 LENGTH = 200_000
@@ -56,3 +58,19 @@ def test_what_stops_a_writer_leaves_the_old_file_and_nothing_beside_it(
         write_atomically(path, b"new")
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["votes.npz"]
+
+
+def test_no_byte_of_a_list_of_contents_can_hide_an_array(tmp_path: Path) -> None:
+    """Checksums cover what is in a file, but not the list of it: without the numbers of its targets, votes would be those of nodes 0, 1, …"""
+    path = tmp_path / "votes.npz"
+    votes = us.Votes.from_counts(np.array([[90, 10], [99, 1]]), us.Flip(0.7), 50, ones=5, targets=[7, 9])
+    votes.save(path)
+    content = path.read_bytes()
+    for place in range(content.index(b"PK\x01\x02"), len(content)):
+        for change in (0x01, 0x80, 0xFF):
+            path.write_bytes(content[:place] + bytes([content[place] ^ change]) + content[place + 1 :])
+            try:
+                found = us.load(path)
+            except StoreError:
+                continue
+            assert found == votes, place

@@ -17,6 +17,7 @@ from unswayed.errors import InputError, StoreError, WorldError
 
 MAX_BYTES = 2**33  # a file larger than this when unpacked is refused before it is read
 HEADER = "about"  # the name under which the JSON header lies among the arrays
+HOLDS = "holds"  # in the header: which arrays there are, since a damaged list of contents may hide some
 
 
 def beside(path: Path) -> Path:
@@ -51,7 +52,8 @@ def write_arrays(
 ) -> None:
     """One npz file with a JSON header, atomically: a reader sees the old file or the new one, never a part."""
     buffer = io.BytesIO()
-    named: dict[str, Any] = {HEADER: np.array(json.dumps(dict(header))), **arrays}
+    told = json.dumps({**header, HOLDS: sorted(arrays)})
+    named: dict[str, Any] = {HEADER: np.array(told), **arrays}
     np.savez_compressed(buffer, allow_pickle=False, **named)
     write_atomically(Path(path), buffer.getvalue())
 
@@ -77,6 +79,8 @@ def read_arrays(
             arrays = {name: archive[name] for name in archive.files if name != HEADER}
         if not isinstance(header, dict):
             raise StoreError(f"{path} has no header of ours.")
+        if header.pop(HOLDS, sorted(arrays)) != sorted(arrays):  # files of earlier versions do not say
+            raise damaged(path, what)
         return header, arrays
     except StoreError:
         raise
