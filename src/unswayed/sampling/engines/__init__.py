@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from unswayed.errors import Unsupported
-from unswayed.sampling.engines.engine import Elsewhere, Engine
+from unswayed.sampling.engines.engine import Elsewhere, Engine, FastEngine
 from unswayed.sampling.question import Question
 from unswayed.sampling.threads import few, threads
 from unswayed.sampling.threats.base import Threat
@@ -61,6 +61,11 @@ def _tried(candidate: type[Engine], generic: "GenericEngine") -> tuple[Engine | 
         return None, obstacle
     if not _finite(question.threat):
         return None, "some features are no finite numbers, which sums over all nodes would spread"
+    if issubclass(candidate, FastEngine) and not generic.alone.as_traced:
+        return (
+            None,
+            "a call takes another way through the module's code than torch.fx, which is handed no tensors",
+        )
     engine = candidate(question)
     if agree(engine, generic.alone, question):
         return engine, ""

@@ -2,16 +2,20 @@
 
 import time
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from unswayed.errors import Unsupported
 from unswayed.sampling.classifier import Classifier
 from unswayed.sampling.engines.asking.nearby import Nearby
 from unswayed.sampling.engines.engine import classifier_of
 from unswayed.sampling.engines.machine.cores import full_precision
 from unswayed.sampling.engines.machine.room import with_patience
+from unswayed.sampling.engines.plans.recognise import recognise
+from unswayed.sampling.engines.plans.ways import way
 from unswayed.sampling.inputs import Graph
 from unswayed.sampling.question import Question
 from unswayed.sampling.sparse_graphs import SparseLayout, sample_numbers
@@ -78,6 +82,19 @@ class Alone:
         self._drawn: dict[Any, tuple[Tensor, Tensor]] = {}
         if classifier is None and self.classifier.style == "dense":
             find_form(self.classifier, lambda: self.answer(0, 0))
+        if self.nearby is not None and not self.as_traced:
+            self.nearby = None
+
+    @cached_property
+    def as_traced(self) -> bool:
+        """Whether a call takes the way through the module's own code that a trace of it shows; not where there is none."""
+        model = self.classifier.model
+        try:
+            with self.classifier.evaluation():
+                shown = way(model, lambda: recognise(model))
+        except Unsupported:
+            return False
+        return shown == way(model, lambda: self.answer(0, 0))
 
     def answer(self, sample: int, target: int, noise: Noise | None = None) -> Tensor:
         """The answer to one sample for the target at this position: logits [classes], or a label without dimensions."""
