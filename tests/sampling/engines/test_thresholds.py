@@ -14,7 +14,7 @@ from unswayed.sampling.engines.plans.surroundings import Surroundings
 from unswayed.sampling.engines.rows.attended import SPREAD, _moderate
 from unswayed.sampling.engines.rows.engine import HUGE, WILD, RowEngine
 from unswayed.sampling.engines.rows.sorting import UNLIKE, SortedSum
-from unswayed.sampling.engines.rows.sums import RANGE, Drawn, Flips, Near, ordinary
+from unswayed.sampling.engines.rows.sums import RANGE, Flips, Near, ordinary
 
 from .rows.test_engine import question
 
@@ -55,12 +55,12 @@ def test_sorted_sums_keep_what_is_left_when_the_heaviest_neighbour_is_gone() -> 
     around = Surroundings.of(edges, N, torch.float32)
     flips = torch.rand((50, N), generator=torch.Generator().manual_seed(1)) < 0.3
     flips[:, heavy] = True  # the sum over all flipped entries has them, and they are gone
-    drawn, near = Drawn(flips, flips), Near(around, nodes)
+    near = Near(around, nodes)
     total = SortedSum(layer, sent, near)
-    ours = total(Flips.of(drawn, near, torch.float32))
+    ours = total(Flips.of((flips, flips), near, torch.float32))
     values, sender, receiver, _ = (t.double() for t in sent)
     for t, node in enumerate(nodes):
-        rows = drawn.attached(around, node).double()
+        rows = (flips ^ around.adjacent(node[None])).index_fill(1, node, False).double()
         weight = (layer.score(sender, receiver[node]) - total.shift[t].double()).exp()
         expected = rows @ torch.cat([weight[..., None] * values, weight[..., None]], -1).flatten(1)
         torch.testing.assert_close(ours[:, t].double(), expected, rtol=2e-5, atol=2e-6)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -24,8 +25,9 @@ from unswayed.sampling.threads import Threads
 from unswayed.theory.noise import Noise
 
 IntArray = npt.NDArray[np.int64]
-# samples, places of targets among those asked about, their labels
-Labelled = tuple[range, slice | list[int], Tensor]
+# samples, places of targets among those asked about, and what was read of their logits
+Said = tuple[range, slice | list[int], Tensor]
+Read = Callable[[Tensor], Tensor]  # of logits [samples, targets, classes]: labels, or the logits themselves
 
 
 class Elsewhere(str):
@@ -137,15 +139,27 @@ class FastEngine(Engine):
             # what nobody answers is no answer
             said = torch.full((stop - start, len(asked)), -1, device=self.device)
             with self.asking():
-                for span, places, labels in self._labelled(start, stop, asked):
+                for span, places, labels in self._said(start, stop, asked, self.classifier.votes):
                     said[span.start - start : span.stop - start, places] = labels
                     self.tick(labels.numel())
             return said
 
         return within_memory(self.device, ask, self._forget)
 
-    def _labelled(self, start: int, stop: int, asked: tuple[int, ...]) -> Iterator[Labelled]:
-        """The labels of these samples and targets, part by part, as much at a time as there is room for."""
+    def answers(self, start: int, stop: int, targets: tuple[int, ...], noise: Noise | None = None) -> Tensor:
+        """[samples, targets, classes]: the logits that votes are read from."""
+        said = torch.empty(0)
+        with self.asking():
+            for span, places, logits in self._said(start, stop, targets, lambda logits: logits, noise):
+                if not said.numel():
+                    said = logits.new_empty((stop - start, len(targets), logits.shape[-1]))
+                said[span.start - start : span.stop - start, places] = logits
+        return said
+
+    def _said(
+        self, start: int, stop: int, asked: tuple[int, ...], read: Read, noise: Noise | None = None
+    ) -> Iterator[Said]:
+        """What is read of the logits of these samples and targets, part by part, as much at a time as there is room for."""
         raise NotImplementedError
 
     def _forget(self) -> None:
@@ -192,6 +206,7 @@ def precision(question: Question) -> torch.dtype:
 
 
 def spans(start: int, stop: int, most: float) -> Iterator[range]:
-    """The samples in runs of at most so many, in whole fours, and at least four: a stream draws four at a time."""
+    """The samples in runs of at most so many that begin at multiples of four: a stream draws four at a time."""
     step = max(4, int(most) // 4 * 4)
-    return (range(low, min(low + step, stop)) for low in range(start, stop, step))
+    edges = [start, *range(start // 4 * 4 + step, stop, step), stop]
+    return (range(low, high) for low, high in pairwise(edges) if low < high)

@@ -14,7 +14,8 @@ from torch_geometric.utils import coalesce, erdos_renyi_graph
 from unswayed.models import build
 from unswayed.sampling.engines import choose
 from unswayed.sampling.engines.asking.generic import GenericEngine
-from unswayed.sampling.engines.graphs.dense import DenseEngine, _spans
+from unswayed.sampling.engines.engine import spans
+from unswayed.sampling.engines.graphs.dense import DenseEngine
 from unswayed.sampling.question import Question
 from unswayed.sampling.threats import AllPairs
 from unswayed.theory.noise import AddDelete, Flip
@@ -90,11 +91,11 @@ def test_chunks_of_any_size_give_the_same_votes(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_spans_hold_every_sample_once_and_begin_at_multiples_of_four() -> None:
-    for start, stop, longest, workers in [(3, 50, 7, 2), (0, 10_000, 829, 2), (5, 6, 1, 1), (9, 9, 100, 4)]:
-        spans = _spans(start, stop, longest, workers)
-        assert [i for span in spans for i in span] == list(range(start, stop))
-        assert all(span.start % 4 == 0 for span in spans[1:])
-        assert all(len(span) <= max(4, longest) for span in spans)
+    for start, stop, longest in [(3, 50, 7), (0, 10_000, 829), (5, 6, 1), (9, 9, 100)]:
+        runs = list(spans(start, stop, longest))
+        assert [i for run in runs for i in run] == list(range(start, stop))
+        assert all(run.start % 4 == 0 for run in runs[1:])
+        assert all(len(run) <= max(4, longest) for run in runs)
 
 
 def test_auto_picks_it() -> None:

@@ -16,7 +16,7 @@ from unswayed.sampling.engines.graphs.plan_engine import PlanEngine
 from unswayed.sampling.engines.rows import attended, sorting
 from unswayed.sampling.engines.rows import engine as row_engine
 from unswayed.sampling.engines.rows.engine import RowEngine, RowLogits
-from unswayed.sampling.engines.rows.sums import Drawn, Flips, TargetSum
+from unswayed.sampling.engines.rows.sums import Flips, TargetSum
 from unswayed.sampling.question import Question
 from unswayed.sampling.stream import Stream
 from unswayed.sampling.threats import Row
@@ -82,11 +82,11 @@ def test_every_way_of_summing_attention_gives_the_same_logits(
         for parameter in asked.model.parameters():
             parameter.mul_(0.5)  # scores apart, yet close enough to be sorted
     n = asked.threat.graph.num_nodes
-    drawn = Drawn(*asked.stream.flips(0, 50, n, asked.noise))
+    drawn = asked.stream.flips(0, 50, n, asked.noise)
 
     def logits() -> torch.Tensor:
         engine = RowEngine(asked)
-        ask = RowLogits(engine.known, engine.nodes, drawn.alike)
+        ask = RowLogits(engine.known, engine.nodes)
         found.append((type(ask.first[1][0]), type(next(iter(ask.second.values())).signs)))
         with torch.no_grad():
             return ask(drawn)
@@ -103,8 +103,8 @@ def test_every_way_of_summing_attention_gives_the_same_logits(
 def test_a_target_that_outweighs_all_others_overflows_nothing(name: str) -> None:
     asked = question(name, 1, dtype=torch.float32)
     engine, n = RowEngine(asked), asked.threat.graph.num_nodes
-    drawn = Drawn(*asked.stream.flips(0, 50, n, asked.noise))
-    ask = RowLogits(engine.known, engine.nodes, drawn.alike)
+    drawn = asked.stream.flips(0, 50, n, asked.noise)
+    ask = RowLogits(engine.known, engine.nodes)
     (attended,) = ask.second.values()
     values, sender, receiver, extra = attended.layer.send(torch.randn(50, 7, 8))
     own = values, sender + 200, receiver, extra
@@ -150,7 +150,7 @@ def test_what_is_kept_between_blocks_changes_no_vote(room: int, monkeypatch: pyt
         fresh.kept.clear()
         np.testing.assert_array_equal(engine.count(start, start + 40), fresh.count(start, start + 40))
     np.testing.assert_array_equal(engine.count(0, 40, (3, 1)), fresh.count(0, 40, (3, 1)))
-    held = sum(len(group) for group, _ in engine.kept)
+    held = sum(map(len, engine.kept))
     assert held * engine.known.around.n * engine.width <= room
     assert (held > 0) == (room > 0)
 

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,35 +9,70 @@ from torch import Tensor
 from unswayed.errors import UnsoundModel
 from unswayed.sampling import soundness
 from unswayed.sampling.classifier import Classifier
-from unswayed.sampling.engines.asking.alone import Alone, find_form
+from unswayed.sampling.engines.asking.alone import Alone, Features, find_form
+from unswayed.sampling.engines.asking.firstlayer import FirstLayer
+from unswayed.sampling.engines.asking.gathering import indexing
 from unswayed.sampling.engines.asking.probing import FEWEST, coin, shown, try_batch, unlike
 from unswayed.sampling.engines.engine import Engine
 from unswayed.sampling.inputs import Graph
-from unswayed.sampling.sparse_graphs import SparseLayout
+from unswayed.sampling.question import Question
+from unswayed.sampling.sparse_graphs import SparseLayout, sample_numbers
 from unswayed.sampling.structures import Layout, groups_of, layout_of, noisy
+from unswayed.theory.noise import Noise
+
+Flips = tuple[Tensor, Tensor]
 
 
 class Checked(Engine):
     """An engine that asks the classifier in batches, which must say what it says of each graph alone."""
 
-    alone: Alone
     # nodes plus edges (or rows) of the largest batch whose answers were those of single graphs
     trusted: float = 0
     _restricts: bool | None = None
+
+    def __init__(self, question: Question) -> None:
+        super().__init__(question)
+        self.alone = Alone(question, self.classifier)
+        self.first_layer = FirstLayer(self.classifier.model)
+        self._features = Features(question)
+        self._repeated: tuple[Graph, int, Tensor] | None = None
+        self._near: dict[tuple[int, ...], tuple[Layout, Tensor]] = {}
 
     def _about(
         self, classifier: Classifier, graph: Graph, edges: Tensor, count: int, nodes: Tensor | None
     ) -> Tensor:
         """The answers to `count` graphs with these edges, block-diagonal."""
-        raise NotImplementedError
+        features, repeated = self._features.of(graph), self._repeat(graph, count)
+        with self.first_layer.known(features, repeated, count), indexing(classifier.model, self.device):
+            out = classifier.logits(graph, repeated, edges, count)
+        if nodes is None:
+            return out[:, None]
+        return out.view(count, graph.num_nodes, *out.shape[1:])[:, nodes]
+
+    def _repeat(self, graph: Graph, count: int) -> Tensor | None:
+        """The features of `count` copies of the graph; kept while the size stays, since the first layer seldom reads it."""
+        if (x := self._features.of(graph)) is None:
+            return None
+        kept = self._repeated
+        if kept is None or kept[0] is not graph or kept[1] < count or kept[2]._version != 0:
+            self._repeated = kept = (graph, count, x.repeat(count, *[1] * (x.ndim - 1)))
+        return kept[2][: count * graph.num_nodes]  # a smaller last batch needs no copy of its own
 
     def _place(self, group: tuple[int, ...]) -> tuple[Layout | SparseLayout, Tensor | None]:
-        """The graph that votes for these targets, and where they are in it."""
-        raise NotImplementedError
+        """The graph that votes for these targets, cut down to what can matter to them, and where they are in it."""
+        nodes = self._nodes(group)
+        if nodes is None or not self.restricts:
+            return layout_of(self.question, group[0]), nodes
+        if group not in self._near:
+            layout = layout_of(self.question, group[0])
+            assert isinstance(layout, Layout)
+            self._near[group] = layout.around(nodes)
+        return self._near[group]
 
-    def _draw(self, low: int, high: int, entries: int, key: int | None, noise: Any = None) -> Any:
-        """The flips of these samples."""
-        raise NotImplementedError
+    def _draw(self, low: int, high: int, entries: int, key: int | None, noise: Noise | None = None) -> Flips:
+        if self.question.sparse:
+            return sample_numbers(low, high)
+        return self.question.flips(low, high, entries, key, noise)
 
     def _nodes(self, group: tuple[int, ...]) -> Tensor | None:
         nodes = self.question.threat.nodes

@@ -8,21 +8,16 @@ from torch import Tensor
 
 from unswayed.sampling.classifier import Classifier
 from unswayed.sampling.drawing import distinct
-from unswayed.sampling.engines.asking.alone import Alone, Features
-from unswayed.sampling.engines.asking.checked import Checked
-from unswayed.sampling.engines.asking.firstlayer import FirstLayer
-from unswayed.sampling.engines.asking.gathering import indexing
+from unswayed.sampling.engines.asking.alone import Alone
+from unswayed.sampling.engines.asking.checked import Checked, Flips
 from unswayed.sampling.engines.engine import spans
 from unswayed.sampling.engines.machine.batching import fastest, give_up, is_out_of_memory
 from unswayed.sampling.engines.machine.room import Share
-from unswayed.sampling.inputs import Graph
 from unswayed.sampling.question import Question
-from unswayed.sampling.sparse_graphs import SparseLayout, sample_numbers
-from unswayed.sampling.structures import Layout, groups_of, layout_of, noisy
+from unswayed.sampling.sparse_graphs import SparseLayout
+from unswayed.sampling.structures import Layout, groups_of, noisy
 from unswayed.sampling.threads import threads
 from unswayed.theory.noise import Noise
-
-Flips = tuple[Tensor, Tensor]
 
 SPAN = 2**26  # bits of noise held at a time
 SPARSE_SPAN = 2**12  # samples whose numbers stand for noise that is drawn batch by batch
@@ -36,14 +31,9 @@ class GenericEngine(Checked):
 
     def __init__(self, question: Question) -> None:
         super().__init__(question)
-        self.alone = Alone(question, self.classifier)
-        self.first_layer = FirstLayer(self.classifier.model)
         self.budget: float | None = None  # nodes plus edges of a batch, once timed
         self.share = Share()  # of a batch that fits into memory
         self.tried = 0  # samples there were when it was timed: with many more, larger batches may be faster
-        self._features = Features(question)
-        self._repeated: tuple[Graph, int, Tensor] | None = None
-        self._near: dict[tuple[int, ...], tuple[Layout, Tensor]] = {}
         self._check()
         assert self.classifier.classes is not None
         self.classes: int = self.classifier.classes
@@ -105,11 +95,6 @@ class GenericEngine(Checked):
         """Words a sample takes; a sparse sample is drawn later."""
         return 1 if self.question.sparse else self.question.threat.drawn(target)
 
-    def _draw(self, low: int, high: int, entries: int, key: int | None, noise: Noise | None = None) -> Flips:
-        if self.question.sparse:
-            return sample_numbers(low, high)
-        return self.question.flips(low, high, entries, key, noise)
-
     def _label_group(self, low: int, high: int, group: tuple[int, ...], shared: Flips | None) -> Tensor:
         width = self._drawn(group[0])
         if shared is None:
@@ -126,17 +111,6 @@ class GenericEngine(Checked):
             )
         said = self._in_batches(*self._place(group), flips, self._ask)
         return said if back is None else said[back]
-
-    def _place(self, group: tuple[int, ...]) -> tuple[Layout | SparseLayout, Tensor | None]:
-        """The graph that votes for these targets, cut down to what can matter to them, and where they are in it."""
-        nodes = self._nodes(group)
-        if nodes is None or not self.restricts:
-            return layout_of(self.question, group[0]), nodes
-        if group not in self._near:
-            layout = layout_of(self.question, group[0])
-            assert isinstance(layout, Layout)
-            self._near[group] = layout.around(nodes)
-        return self._near[group]
 
     def _in_batches(
         self,
@@ -175,26 +149,6 @@ class GenericEngine(Checked):
     ) -> Tensor:
         """Checked answers [samples, targets, classes] (labels: without the last dimension)."""
         return self._about(classifier, layout.graph, layout.edges(flips), len(flips[0]), nodes)
-
-    def _about(
-        self, classifier: Classifier, graph: Graph, edges: Tensor, count: int, nodes: Tensor | None
-    ) -> Tensor:
-        """The answers to `count` graphs with these edges, block-diagonal."""
-        features, repeated = self._features.of(graph), self._repeat(graph, count)
-        with self.first_layer.known(features, repeated, count), indexing(classifier.model, self.device):
-            out = classifier.logits(graph, repeated, edges, count)
-        if nodes is None:
-            return out[:, None]
-        return out.view(count, graph.num_nodes, *out.shape[1:])[:, nodes]
-
-    def _repeat(self, graph: Graph, count: int) -> Tensor | None:
-        """The features of `count` copies of the graph; kept while the size stays, since the first layer seldom reads it."""
-        if (x := self._features.of(graph)) is None:
-            return None
-        kept = self._repeated
-        if kept is None or kept[0] is not graph or kept[1] < count or kept[2]._version != 0:
-            self._repeated = kept = (graph, count, x.repeat(count, *[1] * (x.ndim - 1)))
-        return kept[2][: count * graph.num_nodes]  # a smaller last batch needs no copy of its own
 
     def _ask_bits(self, target: int, flips: Flips) -> Tensor:
         rows = noisy(self.question.threat.clean(target).to(self.device), flips)

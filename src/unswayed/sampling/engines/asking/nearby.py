@@ -52,22 +52,10 @@ class Nearby:
         edges = edges[:, heard[edges[0]] | heard[edges[1]]]
         there = heard.clone()
         there[edges] = True
-        number, here = there.cumsum(0) - 1, there.cpu()
-        return _only(graph, here), number[edges], number[nodes]
+        number = there.cumsum(0) - 1
+        bare = replace(graph, pairs=graph.pairs[:, :0], loops=graph.loops[:0])  # its edges are given apart
+        return bare.part(there.cpu(), number.cpu()), number[edges], number[nodes]
 
     def rough(self, noise: Noise, entries: int) -> Noise:
         """Noise that changes half of what is there and adds as much as can be looked at."""
         return AddDelete(p_add=0 if noise.only_hides else min(0.5, ADDED / entries), p_delete=0.5)
-
-
-def _only(graph: Graph, here: Tensor) -> Graph:
-    """These nodes with their features; edges are given apart."""
-    return replace(
-        graph,
-        num_nodes=int(here.sum()),
-        pairs=graph.pairs[:, :0],
-        loops=graph.loops[:0],
-        x=None if graph.x is None else graph.x[here],
-        extras={name: value[here] for name, value in graph.extras.items()},
-        names=(),
-    )

@@ -57,86 +57,14 @@ def _kernel(  # type: ignore[no-untyped-def]
         k0 = (k0 + 0x9E3779B9) & mask32
         k1 = (k1 + 0xBB67AE85) & mask32
     inside = entry < entries
-    _put(
-        zero_ptr,
-        one_ptr,
-        c0,
-        quad * 4,
-        start,
-        stop,
-        entry,
-        entries,
-        inside,
-        add_threshold,
-        delete_threshold,
-        alike,
-    )
-    _put(
-        zero_ptr,
-        one_ptr,
-        c1,
-        quad * 4 + 1,
-        start,
-        stop,
-        entry,
-        entries,
-        inside,
-        add_threshold,
-        delete_threshold,
-        alike,
-    )
-    _put(
-        zero_ptr,
-        one_ptr,
-        c2,
-        quad * 4 + 2,
-        start,
-        stop,
-        entry,
-        entries,
-        inside,
-        add_threshold,
-        delete_threshold,
-        alike,
-    )
-    _put(
-        zero_ptr,
-        one_ptr,
-        c3,
-        quad * 4 + 3,
-        start,
-        stop,
-        entry,
-        entries,
-        inside,
-        add_threshold,
-        delete_threshold,
-        alike,
-    )
-
-
-@jit
-def _put(  # type: ignore[no-untyped-def]
-    zero_ptr,
-    one_ptr,
-    word,
-    sample,
-    start,
-    stop,
-    entry,
-    entries,
-    inside,
-    add_threshold,
-    delete_threshold,
-    alike: tl.constexpr,
-):
-    """Write the bits of one sample number, if it was asked for."""
-    where = inside & (sample >= start) & (sample < stop)
-    place = (sample - start) * entries + entry
-    signed = word.to(tl.int64)
-    tl.store(zero_ptr + place, (signed < add_threshold).to(tl.int8), mask=where)
-    if not alike:
-        tl.store(one_ptr + place, (signed < delete_threshold).to(tl.int8), mask=where)
+    for lane in tl.static_range(4):  # each counter makes the words of four samples
+        word = c0 if lane == 0 else (c1 if lane == 1 else (c2 if lane == 2 else c3))
+        sample, drawn = quad * 4 + lane, word.to(tl.int64)
+        where = inside & (sample >= start) & (sample < stop)
+        place = (sample - start) * entries + entry
+        tl.store(zero_ptr + place, (drawn < add_threshold).to(tl.int8), mask=where)
+        if not alike:
+            tl.store(one_ptr + place, (drawn < delete_threshold).to(tl.int8), mask=where)
 
 
 def flips(

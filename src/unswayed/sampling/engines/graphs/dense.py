@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 from functools import cached_property, partial
-from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
 
 from unswayed.errors import Unsupported
-from unswayed.sampling.engines.engine import Elsewhere, FastEngine, Labelled
+from unswayed.sampling.engines.engine import Elsewhere, FastEngine, Read, Said, spans
 from unswayed.sampling.engines.graphs.matrices import Matrices
 from unswayed.sampling.engines.machine.cores import cores
 from unswayed.sampling.engines.machine.room import room
@@ -76,47 +75,41 @@ class DenseEngine(FastEngine):
     def _forget(self) -> None:
         self.known.clear()
 
-    def _labelled(self, start: int, stop: int, asked: tuple[int, ...]) -> Iterator[Labelled]:
+    def _said(
+        self, start: int, stop: int, asked: tuple[int, ...], read: Read, noise: Noise | None = None
+    ) -> Iterator[Said]:
         widest = max(1, int(self.threat.entries[list(asked)].max(initial=0)))
         workers = torch.get_num_threads() if self.device.type == "cpu" else 1
-        spans = _spans(start, stop, room(SPAN, self.device) // widest // workers, workers)
+        share = max(FEWEST, -(-(stop - start) // (SHARES * workers))) if workers > 1 else stop - start
+        runs = list(spans(start, stop, min(room(SPAN, self.device) / widest / workers, share)))
         with cores(self.device) as on:
-            said = on.map(lambda span: self._label_span(asked, widest, span), spans)
-        yield from ((span, slice(None), labels) for span, labels in zip(spans, said, strict=True))
+            said = on.map(lambda span: self._ask(asked, widest, span, read, noise), runs)
+        yield from ((span, slice(None), one) for span, one in zip(runs, said, strict=True))
 
-    def _label_span(self, asked: tuple[int, ...], widest: int, span: range) -> Tensor:
-        """The labels of these samples: each worker draws the noise of its own, and a card is waited for once."""
-        draw = partial(self.question.flips, span.start, span.stop)
+    def _ask(
+        self, asked: tuple[int, ...], widest: int, span: range, read: Read, noise: Noise | None
+    ) -> Tensor:
+        """What is read of these samples: each worker draws the noise of its own, and a card is waited for once."""
+        draw = partial(self.question.flips, span.start, span.stop, noise=noise)
         shared = draw(widest, None) if self.question.shared else None
-        labels = torch.empty((len(span), len(asked)), dtype=torch.int64, device=self.device)
-        for i, target in enumerate(asked):
+        said = []
+        for target in asked:
             graph = self._noisy(target)
             drawn = shared or draw(graph.entries, self.question.key_of(target))
-            labels[:, i] = self._labels(graph, drawn)
-        return labels
+            said.append(self._in_chunks(graph, drawn, read))
+        return torch.stack(said, dim=1)
 
-    def _labels(self, graph: "Noisy", drawn: tuple[Tensor, Tensor]) -> Tensor:
-        """int64[samples]: the labels of one graph's noisy versions, by chunks of about equal size."""
+    def _in_chunks(self, graph: "Noisy", drawn: tuple[Tensor, Tensor], read: Read) -> Tensor:
+        """The same of one graph's noisy versions, by chunks of about equal size."""
         chunks = -(-len(drawn[0]) // self._samples(graph.n))
         size = -(-len(drawn[0]) // chunks)
         zero = torch.split(drawn[0][:, : graph.entries], size)
         one = zero if drawn[0] is drawn[1] else torch.split(drawn[1][:, : graph.entries], size)
-        return torch.cat([self.classifier.votes(graph.logits(pair)) for pair in zip(zero, one, strict=True)])
+        return torch.cat([read(graph.logits(pair)) for pair in zip(zero, one, strict=True)])
 
     def _samples(self, n: int) -> int:
         """How many noisy versions of a graph of n nodes are asked about at once."""
         return max(1, min(room(ROWS, self.device) // n, room(NUMBERS, self.device) // n**2))
-
-    def answers(self, start: int, stop: int, targets: tuple[int, ...], noise: Noise | None = None) -> Tensor:
-        """[samples, targets, classes]: the logits that votes are read from."""
-        with self.asking():
-            said = [self._answer_one(range(start, stop), target, noise) for target in targets]
-            return torch.stack(said, dim=1)
-
-    def _answer_one(self, span: range, target: int, noise: Noise | None) -> Tensor:
-        graph = self._noisy(target)
-        drawn = graph.entries, self.question.key_of(target), noise
-        return graph.logits(self.question.flips(span.start, span.stop, *drawn))
 
     def _noisy(self, target: int) -> "Noisy":
         """Built once a graph; graphs of equal size share what is large."""
@@ -126,14 +119,6 @@ class DenseEngine(FastEngine):
                 self.places[n] = _places(n, self.device)
             self.known[target] = Noisy(self.plan, graph, self.places[n], self.kind, self.device)
         return self.known[target]
-
-
-def _spans(start: int, stop: int, longest: int, workers: int) -> list[range]:
-    """The samples in runs that start at multiples of four, several for each worker where there are enough samples."""
-    size = -(-(stop - start) // (SHARES * workers)) if workers > 1 else stop - start
-    size = max(4, min(longest, max(size, FEWEST)) // 4 * 4)
-    edges = [start, *range(start // size * size + size, stop, size), stop]
-    return [range(low, high) for low, high in pairwise(edges) if low < high]
 
 
 def _places(n: int, device: torch.device) -> Tensor:

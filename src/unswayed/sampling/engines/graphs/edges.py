@@ -1,14 +1,13 @@
 """Noisy graphs as lists of edges: B graphs with the same edges side by side, states [B, n, ...] (or [1, n, ...])."""
 
-import warnings
 from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from unswayed.sampling.engines.plans.layers import Sent
-from unswayed.sampling.engines.plans.surroundings import begins, stretches
+from unswayed.sampling.engines.plans.layers import Around, Sent
+from unswayed.sampling.engines.plans.surroundings import begins, csr, stretches
 
 
 class Edges:
@@ -41,11 +40,8 @@ class Edges:
             small = columns.numel() < 2**31 and blocks * self.count < 2**31
             kind = torch.int32 if small else torch.int64  # wider ones would be narrowed anew in every product
             self._blocks[blocks, shared] = torch.cat([starts.new_zeros(1), starts]).to(kind), columns.to(kind)
-        starts, columns = self._blocks[blocks, shared]
-        with warnings.catch_warnings():  # torch announces that compressed sparse tensors are in beta
-            warnings.simplefilter("ignore")
-            shape = (blocks * self.receivers, self.count if shared else blocks * self.count)
-            return torch.sparse_csr_tensor(starts, columns, values, shape, check_invariants=False)
+        shape = (blocks * self.receivers, self.count if shared else blocks * self.count)
+        return csr(*self._blocks[blocks, shared], values, shape)
 
     def total(self, z: Tensor, onto: Tensor | None = None) -> Tensor:
         """[B, receivers, F]: the sum of the senders' z at each receiver; with `onto`, written over it, and with it added."""
@@ -100,7 +96,7 @@ class Edges:
         return least.scatter_reduce_(-2, self.to[:, None].expand_as(values), values, "amax")
 
 
-class Listed:
+class Listed(Around):
     """B graphs with the same edges, of which some may be missing; receivers are the senders at the positions `at`, or all."""
 
     def __init__(
@@ -113,10 +109,8 @@ class Listed:
         looped: bool | None = None,
     ) -> None:
         """`degree` and `loops` are [B or 1, n, 1]; `there` [B, edges] is 1 where an edge is there, None where all are."""
-        self.edges, self.at, self.there = edges, at, there
-        self.degree, self.loops = degree, loops
-        self.looped = bool(loops.any()) if looped is None else looped
-        self.roots: dict[str, Tensor] = {}
+        super().__init__(loops, bool(loops.any()) if looped is None else looped)
+        self.edges, self.at, self.there, self.degree = edges, at, there, degree
 
     def total(self, z: Tensor) -> Tensor:
         """One sparse product."""

@@ -6,23 +6,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from unswayed.sampling.engines.plans.layers import Around
 
-class Matrices:
+
+class Matrices(Around):
     """Symmetric adjacency matrices [B, N, N] without loops; states are [B, N, F], or [1, N, F] where all samples agree."""
 
     def __init__(self, adjacency: Tensor, loops: Tensor, looped: bool = True) -> None:
-        self.adjacency, self.loops, self.looped = adjacency, loops[..., None], looped
-        self.roots: dict[str, Tensor] = {}
+        super().__init__(loops[..., None], looped)
+        self.adjacency = adjacency
 
     @cached_property
-    def degree(self) -> Tensor:
+    def degree(self) -> Tensor:  # type: ignore[override]
         """[B, N, 1]."""
         return self.adjacency.sum(-1, keepdim=True)
-
-    def scaled(self, z: Tensor, scale: Tensor, into: bool = False) -> tuple[Tensor, Tensor]:
-        """Of what is scaled at all nodes."""
-        z = scale * z
-        return self.total(z), z
 
     def total(self, z: Tensor) -> Tensor:
         """One batched product; states that are the same in all samples need one product only."""
@@ -34,10 +31,6 @@ class Matrices:
         least = torch.finfo(z.dtype).min
         tops = [torch.where(there, z[:, None, :, f], least).amax(-1) for f in range(z.shape[-1])]
         return torch.stack(tops, dim=-1) * there.any(-1, keepdim=True)
-
-    def own(self, z: Tensor) -> Tensor:
-        """Every node receives."""
-        return z
 
     def attend(self, layer: Any, sent: tuple[Tensor, ...]) -> Tensor:
         """A masked softmax (or the gates themselves) over each row of the matrices."""
@@ -56,14 +49,9 @@ class Matrices:
         return h.mean(-2, keepdim=True)
 
     def pool(self, kind: str, h: Tensor, gate: Tensor | None = None) -> Tensor:
-        """[B, F]: the readout of each graph."""
-        return pooled(kind, h, gate, -2)
-
-
-def pooled(kind: str, h: Tensor, gate: Tensor | None, dim: int) -> Tensor:
-    """The readout of states over the dimension of the nodes; `gate` weighs them by a softmax."""
-    if gate is not None:
-        return (gate.softmax(dim) * h).sum(dim)
-    if kind == "max":
-        return h.amax(dim)
-    return h.sum(dim) if kind == "sum" else h.mean(dim)
+        """[B, F]: the readout of each graph; `gate` weighs its nodes by a softmax."""
+        if gate is not None:
+            return (gate.softmax(-2) * h).sum(-2)
+        if kind == "max":
+            return h.amax(-2)
+        return h.sum(-2) if kind == "sum" else h.mean(-2)

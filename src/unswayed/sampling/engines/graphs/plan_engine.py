@@ -15,10 +15,10 @@ from torch import Tensor, nn
 from unswayed.errors import Unsupported
 from unswayed.sampling.drawing import distinct
 from unswayed.sampling.engines.asking.generic import part
-from unswayed.sampling.engines.engine import Elsewhere, FastEngine, Labelled, spans
+from unswayed.sampling.engines.engine import Elsewhere, FastEngine, Read, Said, spans
 from unswayed.sampling.engines.graphs.planned import Planned, StarLogits
 from unswayed.sampling.engines.graphs.switched import SwitchedLogits
-from unswayed.sampling.engines.graphs.touched import Tables, TouchedLogits
+from unswayed.sampling.engines.graphs.touched import Tables, touched_logits
 from unswayed.sampling.engines.machine.cores import cores
 from unswayed.sampling.engines.machine.room import room
 from unswayed.sampling.engines.plans.plan import Steps
@@ -76,6 +76,8 @@ class PlanEngine(FastEngine):
 
     def _settle(self) -> None:
         self.threat, self.kept = self.question.threat, dict[tuple[int, ...], Asker]()
+        assert self.threat.nodes is not None
+        self.nodes = self.threat.nodes
         graph = layout_of(self.question, 0).graph
         if graph is self.graph:
             return
@@ -89,32 +91,20 @@ class PlanEngine(FastEngine):
     def _forget(self) -> None:
         self.kept.clear()
 
-    def _labelled(self, start: int, stop: int, asked: tuple[int, ...]) -> Iterator[Labelled]:
-        place = {target: i for i, target in enumerate(asked)}
-        for span, group, answers in self._answered(start, stop, asked):
-            yield span, [place[target] for target in group], self.classifier.votes(answers)
-
-    def answers(self, start: int, stop: int, targets: tuple[int, ...], noise: Noise | None = None) -> Tensor:
-        """[samples, targets, classes]: the logits that votes are read from."""
-        rows: dict[range, list[Tensor]] = {}
-        with self.asking():
-            for span, _, said in self._answered(start, stop, targets, noise):
-                rows.setdefault(span, []).append(said)
-        return torch.cat([torch.cat(said, dim=1) for said in rows.values()])
-
-    def _answered(
-        self, start: int, stop: int, asked: tuple[int, ...], noise: Noise | None = None
-    ) -> Iterator[tuple[range, tuple[int, ...], Tensor]]:
-        """(samples, targets, answers [samples, targets, classes]) of one span and group after another."""
+    def _said(
+        self, start: int, stop: int, asked: tuple[int, ...], read: Read, noise: Noise | None = None
+    ) -> Iterator[Said]:
         words = max((self.threat.drawn(target) for target in asked), default=1)
-        question = self.question
+        question, place = self.question, {target: i for i, target in enumerate(asked)}
         for span in spans(start, stop, room(SPAN, self.device) / words):
             draw = partial(question.flips, span.start, span.stop, noise=noise)
             shared = draw(words, None) if question.shared else None
-            for group in groups_of(question, asked):
+            for together in groups_of(question, asked):
+                group = tuple(sorted(together, key=lambda target: int(self.nodes[target])))
                 width = self.threat.drawn(group[0])
                 drawn = shared or draw(width, question.key_of(group[0]))
-                yield span, group, self._ask(group, (drawn[0][:, :width], drawn[1][:, :width]))
+                logits = self._ask(group, (drawn[0][:, :width], drawn[1][:, :width]))
+                yield span, [place[target] for target in group], read(logits)
 
     def _ask(self, group: tuple[int, ...], flips: Flips) -> Tensor:
         """[S, T, C]; equal rows of a target whose noise only hides are asked about once."""
@@ -181,13 +171,13 @@ def _seconds(way: Callable[[Flips], Tensor], size: int, flips: Flips) -> float:
 
 
 class Asker:
-    """Answers for targets that one noisy graph votes for, in either arrangement."""
+    """Answers for targets that one noisy graph votes for, by ascending nodes, in any arrangement."""
 
     def __init__(self, engine: PlanEngine, group: tuple[int, ...]) -> None:
         layout = layout_of(engine.question, group[0])
         assert isinstance(layout, Layout)
         self.engine, self.layout = engine, layout
-        self.nodes = engine.threat.nodes[list(group)].to(engine.device)  # type: ignore[index]
+        self.nodes = engine.nodes[list(group)].to(engine.device)
 
     @cached_property
     def centred(self) -> bool:
@@ -213,27 +203,13 @@ class Asker:
         """States of what may change in any sample."""
         return SwitchedLogits(self.engine.tables, self.layout, self.constant, self.nodes)
 
-    @cached_property
-    def touched(self) -> TouchedLogits:
-        """States of what changes."""
-        return TouchedLogits(self.engine.tables, self.layout, self.nodes)
-
     def by_star(self, flips: Flips) -> Tensor:
         """[S, 1, C]."""
-        n, present = self.layout.graph.num_nodes, noisy(self.layout.clean, flips)
-        rows = present if self.in_order else present.new_zeros((len(present), n))
-        if not self.in_order:
-            rows[:, self.layout.second] = present
-        rows[:, int(self.nodes)] = False
+        present = noisy(self.layout.clean, flips)
+        rows = present.new_zeros((len(present), self.layout.graph.num_nodes))
+        rows.index_copy_(1, self.layout.second, present)[:, int(self.nodes)] = False
         return self.star(rows)[:, None]
-
-    @cached_property
-    def in_order(self) -> bool:
-        """Whether entry v is the link to node v, for all nodes."""
-        return torch.equal(
-            self.layout.second, torch.arange(self.layout.graph.num_nodes, device=self.nodes.device)
-        )
 
     def by_touch(self, flips: Flips) -> Tensor:
         """[S, T, C]; what it needs is made when it is first asked."""
-        return self.touched(flips)
+        return touched_logits(self.engine.tables, self.layout, self.nodes, flips)

@@ -1,6 +1,5 @@
 """What a plan computes for the nodes that are classified, from states that are the same in all samples and those that are not."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -9,33 +8,8 @@ from torch import Tensor
 from unswayed.sampling.engines.graphs.star import Spokeless, Star, Turned
 from unswayed.sampling.engines.plans.layers import Sent
 from unswayed.sampling.engines.plans.plan import Steps
-from unswayed.sampling.engines.plans.pulling import Pull, pulls_of
+from unswayed.sampling.engines.plans.pulling import pulls_of
 from unswayed.sampling.engines.plans.surroundings import Surroundings
-
-
-@dataclass(frozen=True)
-class Demand:
-    """Which steps are needed at the classified nodes, and which at all nodes; `pulls` are chains read backwards."""
-
-    here: frozenset[int]
-    everywhere: frozenset[int]
-    pulls: dict[int, Pull]
-
-    @classmethod
-    def of(cls, plan: Steps, pulls: dict[int, Pull]) -> "Demand":
-        """From the output back."""
-        here, everywhere = {len(plan.steps) - 1}, set[int]()
-        for i in reversed(range(len(plan.steps))):
-            step = plan.steps[i]
-            if i in here and i in pulls:
-                everywhere |= pulls[i].leaves
-            elif i in here and step.kind == "rowwise":
-                here |= set(step.inputs)
-            elif i in here and step.inputs:
-                everywhere |= set(step.inputs)
-            if i in everywhere:
-                everywhere |= set(step.inputs)
-        return cls(frozenset(here), frozenset(everywhere), pulls)
 
 
 class Planned:
@@ -43,13 +17,14 @@ class Planned:
 
     def __init__(self, plan: Steps, x: Tensor) -> None:
         self.plan = plan
-        self.demand = Demand.of(plan, pulls_of(plan))
+        self.pulls = pulls_of(plan)  # chains that are read backwards
+        self.here, self.everywhere = plan.needed({i: pull.leaves for i, pull in self.pulls.items()})
         self.rest, self.sent = plan.begun(x)
 
     @property
     def width(self) -> int:
         """How many numbers one node sends in a first round, unless all rounds are read backwards."""
-        pulled = {i for pull in self.demand.pulls.values() for i in pull.chain}
+        pulled = {i for pull in self.pulls.values() for i in pull.chain}
         return max(
             (t[0].numel() for i, sent in self.sent.items() if i not in pulled for t in sent), default=1
         )
@@ -76,12 +51,7 @@ class StarLogits:
         states, steps = dict(self.every), self.known.plan.steps
         for i, step in enumerate(steps):
             free = step.kind == "rowwise" if step.layer is None else not step.layer.coupled
-            if (
-                step.depth == 1
-                and free
-                and i in self.known.demand.everywhere
-                and states.keys() >= set(step.inputs)
-            ):
+            if step.depth == 1 and free and i in self.known.everywhere and states.keys() >= set(step.inputs):
                 states[i] = self.pairs[i] = self._state(i, states, both, self.sent.get(i))
         for i, layer in self.known.plan.rounds.items():
             if (source := steps[i].inputs[0]) in self.pairs:
@@ -89,19 +59,19 @@ class StarLogits:
 
     def __call__(self, rows: Tensor) -> Tensor:
         """[S, C] from rows bool[S, n]."""
-        star, plan, demand = Star(self.rest, rows), self.known.plan, self.known.demand
-        every, kept = dict(self.every), {j for pull in demand.pulls.values() for j in pull.leaves}
+        star, plan, known = Star(self.rest, rows), self.known.plan, self.known
+        every, kept = dict(self.every), {j for pull in known.pulls.values() for j in pull.leaves}
         here = {i: star.centre.own(h) for i, h in every.items()}
         for i, step in enumerate(plan.steps):
-            if i in every or not (i in demand.here or i in demand.everywhere):
+            if i in every or not (i in known.here or i in known.everywhere):
                 continue
-            if (i in demand.everywhere and i not in self.pairs) or step.kind == "whole":
+            if (i in known.everywhere and i not in self.pairs) or step.kind == "whole":
                 if i not in self.sent_of_pairs:
                     self._complete(step.inputs, every, here, star)
                 every[i] = self._state(i, every, star, self._sent(i, every, here, star))
                 here[i] = star.centre.own(every[i])
-            elif i in demand.pulls:
-                self._complete(tuple(demand.pulls[i].leaves), every, here, star)
+            elif i in known.pulls:
+                self._complete(tuple(known.pulls[i].leaves), every, here, star)
                 here[i] = self._pulled(i, every, star)
             elif step.layer is None or i in self.sent or i in self.sent_of_pairs:
                 here[i] = self._state(i, here, star.centre, self._sent(i, every, here, star))
@@ -148,7 +118,7 @@ class StarLogits:
         start = torch.zeros_like(turned.mask)
         start[self.node] = 1
         parts = []
-        for j, weight in self.known.demand.pulls[i](start, turned).items():
+        for j, weight in self.known.pulls[i](start, turned).items():
             weights, one = weight[..., 0].T, len(every[j]) == 1
             parts.append((weights @ every[j][0])[:, None] if one else torch.bmm(weights[:, None], every[j]))
         return sum(parts[1:], parts[0])

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from unswayed.sampling.engines.cards import fused
 from unswayed.sampling.engines.graphs.edges import Edges, Listed, Weighing
-from unswayed.sampling.engines.plans.layers import Sent
+from unswayed.sampling.engines.plans.layers import Around, Sent
 from unswayed.sampling.engines.plans.surroundings import Surroundings
 
 
@@ -125,14 +125,13 @@ class Star(Listed):
         return h.mean(1, keepdim=True)
 
 
-class Turned:
+class Turned(Around):
     """The same samples side by side, for numbers of nodes [n, S, 1] instead of states: one wide product for all of them."""
 
     def __init__(self, star: Star) -> None:
-        self.edges, self.node, self.looped = star.edges, star.node, star.looped
-        self.mask = star.mask.transpose(0, 1).contiguous()
-        self.degree, self.loops = (t.transpose(0, 1).contiguous() for t in (star.degree, star.loops))
-        self.roots: dict[str, Tensor] = {}
+        super().__init__(star.loops.transpose(0, 1).contiguous(), star.looped)
+        self.edges, self.node = star.edges, star.node
+        self.mask, self.degree = (t.transpose(0, 1).contiguous() for t in (star.mask, star.degree))
 
     def total(self, z: Tensor) -> Tensor:
         """One sparse product and the star."""
@@ -141,22 +140,13 @@ class Turned:
         total[self.node] = (self.mask * z).sum(0)
         return total
 
-    def scaled(self, z: Tensor, scale: Tensor, into: bool = False) -> tuple[Tensor, Tensor]:
-        """Of what is scaled at all nodes."""
-        z = scale * z
-        return self.total(z), z
 
-    def own(self, z: Tensor) -> Tensor:
-        """Every node receives."""
-        return z
-
-
-class Centre:
+class Centre(Around):
     """The same samples where u alone receives: states of receivers are [S, 1, ...]."""
 
     def __init__(self, star: Star) -> None:
-        self.star, self.looped, self.roots = star, star.looped, star.roots
-        self.degree, self.loops = star.degree, star.loops  # of every sender
+        super().__init__(star.loops, star.looped)
+        self.star, self.degree, self.roots = star, star.degree, star.roots  # of every sender
 
     def total(self, z: Tensor) -> Tensor:
         """[S, 1, F]: the sum over the attached nodes."""

@@ -42,15 +42,13 @@ class Superset:
 
 
 class SwitchedLogits(Rounds):
-    """Logits of some nodes of one graph whose listed links are noisy."""
+    """Logits of some nodes of one graph, in ascending order, whose listed links are noisy."""
 
     def __init__(self, tables: Tables, layout: Layout, always: Surroundings, nodes: Tensor) -> None:
         """`always` holds the links that are always there."""
         self.layout, self.always, self.changed = layout, always, Superset(layout, always)
         self.switch: dict[int, Tensor] = {}  # by which entry each link of a round is there
-        keys, order = nodes.sort()
-        self.back = order.argsort()
-        super().__init__(tables, Keys(keys, always.n))
+        super().__init__(tables, Keys(nodes, always.n))
         self.moved = self._incidence(always.degree.dtype)
         ends = self.changed.ends  # which of them each node is, and one past the last for any other
         self.end = {
@@ -98,7 +96,7 @@ class SwitchedLogits(Rounds):
         there = torch.cat([present, torch.ones_like(present[:, :1])], dim=1)
         more = torch.cat([present @ self.moved, torch.zeros_like(present[:, :1])], dim=1)
         rounds = {depth: self._round(depth, there, more) for depth in self.rounds}
-        return self.output(rounds).expand(len(present), -1, -1).index_select(1, self.back)
+        return self.output(rounds).expand(len(present), -1, -1)
 
     def _round(self, depth: int, there: Tensor, more: Tensor) -> Listed:
         """The links of these samples; `more` [S, ends + 1] neighbours than always has each end, and 0 any other node."""

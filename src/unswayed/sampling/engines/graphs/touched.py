@@ -209,20 +209,6 @@ def _inserted(values: Tensor, more: Tensor, before: Tensor) -> Tensor:
     return out.masked_scatter_(rest, values).scatter_(0, place, more)
 
 
-class TouchedLogits:
-    """Logits of some nodes of one graph whose listed links are noisy."""
-
-    def __init__(self, tables: Tables, layout: Layout, nodes: Tensor) -> None:
-        self.tables, self.layout, self.known = tables, layout, tables.known
-        self.nodes, order = nodes.sort()
-        self.back = order.argsort()
-
-    def __call__(self, flips: tuple[Tensor, Tensor]) -> Tensor:
-        """[S, T, C]."""
-        samples = Samples(self.tables, Changed(self.layout, flips, self.tables.around.n), self.nodes)
-        return samples.output(samples.rounds).view(len(flips[0]), self.nodes.numel(), -1)[:, self.back]
-
-
 class Samples(Rounds):
     """Some samples: the nodes that they touch, by keys."""
 
@@ -247,3 +233,9 @@ class Samples(Rounds):
         degree = changed.degree(before.keys, around.degree)[None, :, None]
         loops = around.loops.index_select(0, before.keys % changed.n)[None, :, None]
         return before, Listed(edges, degree, loops, before.at(at.keys))
+
+
+def touched_logits(tables: Tables, layout: Layout, nodes: Tensor, flips: tuple[Tensor, Tensor]) -> Tensor:
+    """[S, T, C] of some nodes of one graph, in ascending order, whose listed links are noisy."""
+    samples = Samples(tables, Changed(layout, flips, tables.around.n), nodes)
+    return samples.output(samples.rounds).view(len(flips[0]), nodes.numel(), -1)

@@ -7,7 +7,7 @@ surroundings). Two-layer models under the Row threat have sums that serve all sa
   payload and own   the state of u itself, from a sum of payloads over the attached nodes.
 """
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,44 +15,44 @@ from torch import Tensor
 from unswayed.sampling.engines.plans.surroundings import Surroundings
 
 
-class Around(Protocol):
+class Around:
     """Noisy graphs in one arrangement: senders have states, and receivers (the same nodes, or some of them) get new ones.
 
-    Numbers about nodes have the leading dimensions of states and a last one of size 1.
+    Numbers about nodes have the leading dimensions of states and a last one of size 1: the senders' `degree`, self-loops apart,
+    and `loops`, 1 where one has a self-loop, which no noise touches.
     """
 
-    looped: bool  # whether any sender has a self-loop
-    roots: dict[str, Tensor]  # what layers have computed of the degrees, by name
+    degree: Tensor
 
-    @property
-    def loops(self) -> Tensor:
-        """1 where a sender has a self-loop, which no noise touches."""
-        ...
-
-    @property
-    def degree(self) -> Tensor:
-        """Of the senders, self-loops apart."""
-        ...
+    def __init__(self, loops: Tensor, looped: bool) -> None:
+        """`looped` says whether any sender has a self-loop."""
+        self.loops, self.looped = loops, looped
+        self.roots: dict[str, Tensor] = {}  # what layers have computed of the degrees, by name
 
     def total(self, z: Tensor) -> Tensor:
         """The sum of the senders' z over each receiver's neighbours."""
-        ...
+        raise NotImplementedError
 
     def scaled(self, z: Tensor, scale: Tensor, into: bool = False) -> tuple[Tensor, Tensor]:
         """The same of each sender's z times its scale, and what the receivers themselves would send; `into` z, if that helps."""
-        ...
+        z = scale * z
+        return self.total(z), self.own(z)
+
+    def at_once(self, z: Tensor, before: Tensor | None, loop: Tensor, after: Tensor | None) -> Tensor | None:
+        """after · (Σ before · z over neighbours + loop · before · z), where there is a shorter way to all of it."""
+        return None
 
     def largest(self, z: Tensor) -> Tensor:
         """The largest z of each receiver's neighbours and self-loop; 0 where it has none."""
-        ...
+        raise NotImplementedError
 
     def own(self, z: Tensor) -> Tensor:
-        """What the receivers themselves have as senders."""
-        ...
+        """What the receivers themselves have as senders: here every node receives."""
+        return z
 
-    def attend(self, layer: Any, sent: tuple[Tensor, ...]) -> Tensor:
+    def attend(self, layer: Any, sent: "Sent") -> Tensor:
         """[.., H, C]: the senders' values, weighed by `layer` for each receiver."""
-        ...
+        raise NotImplementedError
 
 
 class Payload(NamedTuple):
@@ -125,7 +125,7 @@ class Sums(Layer):
         """One sum over neighbours."""
         weight = around.own(around.loops) + self.loop
         after = 1 / (around.own(around.degree) + weight).clamp_min(1) if self.mean else None
-        if (found := at_once(around, sent[0], None, weight, after)) is not None:
+        if (found := around.at_once(sent[0], None, weight, after)) is not None:
             return found
         total = around.total(sent[0])
         if around.looped or self._loop != 0.0:
@@ -197,7 +197,7 @@ class Symmetric(Layer):
     def over(self, sent: Sent, around: Around) -> Tensor:
         """One sum over neighbours between two scalings."""
         z, root = sent[0], self.root(around)
-        if (found := at_once(around, z, root, self.loop(around.loops), root)) is not None:
+        if (found := around.at_once(z, root, self.loop(around.loops), root)) is not None:
             return found
         total, own = around.scaled(z, root, self.into)
         if self.loops == "all":
@@ -248,23 +248,19 @@ class Largest(Layer):
         return around.largest(sent[0])
 
 
-def at_once(
-    around: Any, z: Tensor, before: Tensor | None, loop: Tensor, after: Tensor | None
-) -> Tensor | None:
-    """after · (Σ before · z over neighbours + loop · before · z), where an arrangement knows a shorter way to all of it."""
-    return around.at_once(z, before, loop, after) if hasattr(around, "at_once") else None
-
-
 def plus(total: Tensor, other: Tensor) -> Tensor:
     """The sum, written into `total` where no gradient needs it and it is not smaller."""
-    whole = total.dim() >= other.dim() and all(a >= b for a, b in zip(total.shape, other.shape, strict=False))
-    return total + other if torch.is_grad_enabled() or not whole else total.add_(other)
+    return total.add_(other) if _has_room(total, other) else total + other
 
 
 def times(total: Tensor, factor: Tensor) -> Tensor:
     """The product, written into `total` where no gradient needs it and it is not smaller."""
-    whole = all(a >= b for a, b in zip(total.shape, factor.shape, strict=True))
-    return total * factor if torch.is_grad_enabled() or not whole else total.mul_(factor)
+    return total.mul_(factor) if _has_room(total, factor) else total * factor
+
+
+def _has_room(total: Tensor, other: Tensor) -> bool:
+    whole = total.dim() >= other.dim() and all(a >= b for a, b in zip(total.shape, other.shape, strict=False))
+    return whole and not torch.is_grad_enabled()
 
 
 def inverse_root(degree: Tensor) -> Tensor:

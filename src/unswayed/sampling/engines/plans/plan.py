@@ -7,7 +7,7 @@ graph). `pool` reads them and answers the graph. A step of depth k sees k hops o
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -57,23 +57,31 @@ class Steps:
         """Whether no step reads all nodes of a graph."""
         return all(step.kind not in ("whole", "pool") for step in self.steps)
 
+    def needed(self, pulled: Mapping[int, Set[int]]) -> tuple[frozenset[int], frozenset[int]]:
+        """The steps whose results are needed at classified nodes, and those at all nodes; some read what is `pulled` instead of
+        their inputs."""
+        here, everywhere = {len(self.steps) - 1}, set[int]()
+        for i in reversed(range(len(self.steps))):
+            step = self.steps[i]
+            if i in here and i in pulled:
+                everywhere |= pulled[i]
+            elif i in here and step.kind == "rowwise":
+                here.update(step.inputs)
+            elif i in here:
+                everywhere.update(step.inputs)
+            if i in everywhere:
+                everywhere.update(step.inputs)
+        return frozenset(here), frozenset(everywhere)
+
     @cached_property
     def everywhere(self) -> frozenset[int]:
         """The steps whose results are needed at other nodes than those that are classified."""
-        wanted: set[int] = set()
-        for i in reversed(range(len(self.steps))):
-            if self.steps[i].kind in ("conv", "whole", "pool") or i in wanted:
-                wanted.update(self.steps[i].inputs)
-        return frozenset(wanted)
+        return self.needed({})[1]
 
     @cached_property
     def used(self) -> frozenset[int]:
         """The steps that the output depends on."""
-        used = {len(self.steps) - 1}
-        for i in reversed(range(len(self.steps))):
-            if i in used:
-                used.update(self.steps[i].inputs)
-        return frozenset(used)
+        return frozenset.union(*self.needed({}))
 
     def begun(self, x: Tensor) -> tuple[dict[int, Tensor], dict[int, tuple[Tensor, ...]]]:
         """The states before any message passing, and what goes into the first rounds: the same whatever the structure."""

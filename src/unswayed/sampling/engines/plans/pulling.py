@@ -65,7 +65,7 @@ def pulls_of(plan: Steps) -> dict[int, Pull]:
     """The chains of at least two rounds that end where only classified nodes are read, by their last step."""
     found: dict[int, Pull] = {}
     for i, step in enumerate(plan.steps):
-        if i not in plan.everywhere and (step.layer is not None or _shares(step) is not None):
+        if i in plan.used - plan.everywhere and (step.layer is not None or _shares(step) is not None):
             pull = Pull(plan, i)
             if pull.rounds > 1:
                 found = {j: p for j, p in found.items() if j not in pull.chain} | {i: pull}

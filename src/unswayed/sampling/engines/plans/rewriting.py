@@ -12,29 +12,24 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-import torch.nn.functional as fn
 from torch import Tensor, nn
 
 from unswayed.sampling.engines.plans import rowwise
 from unswayed.sampling.engines.plans.layers import Layer, Sums, Symmetric, plus
 from unswayed.sampling.engines.plans.plan import Builder, Step, Steps, bypassed, uses_of
-from unswayed.sampling.engines.plans.steps import Plus, Weight
+from unswayed.sampling.engines.plans.steps import Linear, Plus, Weight
 
 AT_ONCE = 64  # features: a product this wide costs no more than a narrower one with a linear map after it
 ADDING = (torch.add, operator.add, plus)  # of two states: into new memory, or into that of the first
 Worth = Callable[[int, int, int], bool]  # of a depth, and of how many numbers a map gives and takes
 
 
-class Affine:
+class Affine(Linear):
     """A linear map with constants of its own."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         self.weight = weight.detach().clone()
         self.bias = None if bias is None else bias.detach().clone()
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """The map of each node's state, in new memory."""
-        return fn.linear(x, self.weight, self.bias)
 
     def centred(self) -> "Affine":
         """This map less its mean over the features."""
@@ -46,7 +41,7 @@ def _centred(numbers: Tensor) -> Tensor:
     return (numbers.double() - numbers.double().mean(0)).to(numbers.dtype)
 
 
-LINEAR = (*rowwise.LINEARS, rowwise.NormedLinear, Weight, Affine)
+LINEAR = (*rowwise.LINEARS, Linear)
 
 
 def folded(steps: Sequence[Step]) -> Steps:
@@ -112,7 +107,7 @@ def settled(plan: Steps) -> Steps:
     uses = uses_of(steps)
     for i, step in enumerate(steps):
         before = steps[step.inputs[0]] if step.inputs else step
-        fresh = before.layer is not None or isinstance(before.run, (*LINEAR, Plus))
+        fresh = before.layer is not None or isinstance(before.run, (*LINEAR, Plus, Scaled))
         fresh = fresh or before.run in (*ADDING, torch.relu_)
         if fresh and uses[step.inputs[0]] == 1:
             if type(step.layer) is Symmetric and before.depth:
@@ -177,10 +172,8 @@ class Sum(Layer):
 def frozen(plan: Steps) -> Steps:
     """The plan for evaluation only; `diagonal` says what its layers expect on the adjacency's diagonal."""
     steps = _rewritten([_constant(step) for step in _plain_sums(plan.steps)], _norm)
-    steps = list(lifted(Steps(tuple(steps)), _narrows).steps)
-    for rule in (_with_bias, _rectify):
-        steps = _rewritten(steps, rule)
-    return Steps(tuple(steps))
+    steps = _rewritten(list(lifted(Steps(tuple(steps)), _narrows).steps), _with_bias)
+    return settled(Steps(tuple(steps)))
 
 
 def _narrows(depth: int, given: int, taken: int) -> bool:
@@ -242,9 +235,3 @@ def _with_bias(before: Step, step: Step) -> Pair | None:
     idle = replace(before, kind="rowwise", layer=None, run=rowwise.unchanged)
     summed = Sum(layer.weight, layer.diagonal, bias.owner.bias)
     return idle, replace(step, kind="conv", run=None, layer=summed)
-
-
-def _rectify(before: Step, step: Step) -> Pair | None:
-    """A rectifier writes into a state that nothing else will read."""
-    fresh = isinstance(before.run, Affine | Scaled) or isinstance(before.layer, Sum)
-    return (before, replace(step, run=torch.relu_)) if step.run is torch.relu and fresh else None

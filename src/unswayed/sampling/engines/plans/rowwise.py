@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch_geometric import nn as gnn
 
 from unswayed.errors import Unsupported
+from unswayed.sampling.engines.plans.steps import Linear
 
 POINTWISE_MODULES: tuple[type[nn.Module], ...] = (
     *(nn.ReLU, nn.ELU, nn.LeakyReLU, nn.GELU, nn.SiLU, nn.SELU, nn.Tanh, nn.Sigmoid, nn.Softplus),
@@ -87,7 +88,7 @@ class StoredNorm:
         return done.reshape(x.shape)
 
 
-class NormedLinear:
+class NormedLinear(Linear):
     """A linear layer and the stored norm after it, as one linear map; the gradient reaches both."""
 
     def __init__(self, linear: Any, after: StoredNorm) -> None:
@@ -113,10 +114,6 @@ class NormedLinear:
         shift = -mean if self.linear.bias is None else self.linear.bias - mean
         bias: Tensor = shift * self._scale
         return bias if self.norm.bias is None else bias + self.norm.bias
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """Both steps at once."""
-        return fn.linear(x, self.weight, self.bias)
 
 
 def _functional(module: nn.Module) -> Program:

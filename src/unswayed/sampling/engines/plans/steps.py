@@ -7,10 +7,19 @@ import torch.nn.functional as fn
 from torch import Tensor
 
 
-class Weight:
-    """The weight of a linear layer, without its bias: what commutes with any sum over neighbours."""
+class Linear:
+    """A linear map of each node's state, by a weight and if there is one a bias."""
 
-    bias = None
+    weight: Any
+    bias: Any = None
+
+    def __call__(self, h: Tensor) -> Tensor:
+        """In new memory."""
+        return fn.linear(h, self.weight, self.bias)
+
+
+class Weight(Linear):
+    """The weight of a linear layer, without its bias: what commutes with any sum over neighbours."""
 
     def __init__(self, linear: Any) -> None:
         self.linear = linear
@@ -20,10 +29,6 @@ class Weight:
         """The layer's own, so that gradients reach it."""
         weight: Tensor = self.linear.weight
         return weight
-
-    def __call__(self, h: Tensor) -> Tensor:
-        """The linear map of each node's state."""
-        return fn.linear(h, self.weight)
 
 
 class Shrunk(Weight):

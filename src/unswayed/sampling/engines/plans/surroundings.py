@@ -17,10 +17,14 @@ def _csr(rows: Tensor, columns: Tensor, n: int, dtype: torch.dtype) -> Tensor:
 def compressed(rows: Tensor, columns: Tensor, shape: tuple[int, int], dtype: torch.dtype) -> Tensor:
     """A sparse matrix of ones at these places, which come by row, then by column."""
     starts = begins(torch.bincount(rows, minlength=shape[0]))
-    ones = torch.ones(rows.numel(), dtype=dtype, device=rows.device)
+    return csr(starts, columns, torch.ones(rows.numel(), dtype=dtype, device=rows.device), shape)
+
+
+def csr(starts: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
+    """A sparse matrix with these values at these columns, row by row."""
     with warnings.catch_warnings():  # torch announces that compressed sparse tensors are in beta
         warnings.simplefilter("ignore")
-        return torch.sparse_csr_tensor(starts, columns, ones, shape)
+        return torch.sparse_csr_tensor(starts, columns, values, shape, check_invariants=False)
 
 
 class _Symmetric(torch.autograd.Function):

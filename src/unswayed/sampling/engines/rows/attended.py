@@ -49,7 +49,10 @@ class Attended:
 
     def _one_by_one(self, drawn: Drawn, t: int, own: Sent) -> Tensor:
         node, (values, scores) = self.nodes[t], self.near[t]
-        rows = drawn.attached(self.around, node)
+        rows = drawn[0].clone()
+        _, neighbours = self.around.edges_of(node[None])
+        rows[:, neighbours] = ~drawn[1][:, neighbours]
+        rows[:, node] = False
         size = max(1, room(ELEMENTS, rows.device) // scores.numel())
         near, loops = (values[None], scores[None]), self.around.loops[node, None]
         parts = zip(*(torch.split(part, size) for part in (rows, *own)), strict=True)

@@ -81,15 +81,17 @@ class Coupled:
         bias = self.z.new_zeros(self.z.shape[1]) if chain.bias is None else chain.bias.owner.bias
         self.loop = one.loop(self.around.loops)
         degree, other = self.around.degree + self.loop, self.around.degree + two.loop(self.around.loops)
-        self.clean_scale, self.scale = inverse_root(degree), (degree + 1).rsqrt()
-        self.weight = self.scale * (other + 1).rsqrt()
-        self.base = (self.loop * self.scale)[:, None] * self.z + bias / self.scale[:, None]
+        self.clean_scale, scale = inverse_root(degree), (degree + 1).rsqrt()
+        self.weight = scale * (other + 1).rsqrt()
+        self.base = (self.loop * scale)[:, None] * self.z + bias / scale[:, None]
         # a clean neighbour of the target that stays attached keeps its degree
-        kept = inverse_root(degree)
+        kept = self.clean_scale
         self.kept_weight = kept * inverse_root(other)
-        self.kept_base = (self.loop * kept)[:, None] * self.z + bias / kept.clamp_min(1e-30)[:, None]
-        # a clean neighbour that is detached sends 1/sqrt(degree - 1), where the common part has 1/sqrt(degree + 1)
-        self.detached = inverse_root(degree - 1) - self.scale
+        kept_base = (self.loop * kept)[:, None] * self.z + bias / kept.clamp_min(1e-30)[:, None]
+        self.kept_more = kept_base - self.base
+        # how much more than in the clean graph a node sends that is attached, and a clean neighbour that is detached
+        self.flipped = scale - self.clean_scale
+        self.detached = inverse_root(degree - 1) - self.clean_scale
         self.near = [self._around(node) for node in nodes]
         self.listed = _listed(self.nodes, self.near)
 
@@ -118,7 +120,7 @@ class Coupled:
 
     def _hidden(self, common: Tensor, from_one: Tensor, count: Tensor) -> Tensor:
         """[S, T, F] before the second layer's linear map."""
-        sent = torch.addcmul(self.clean_scale, common, self.scale - self.clean_scale)
+        sent = torch.addcmul(self.clean_scale, common, self.flipped)
         states = self.around.spread(sent.T[..., None] * self.z[:, None]).transpose(0, 1).contiguous()
         states += self.base
         root = inverse_root(count + self.loop[self.nodes])
@@ -129,12 +131,8 @@ class Coupled:
         )
 
     def _corrected_at_once(self, sums: Tensor, *noisy: Tensor) -> Tensor:
-        scales = (
-            self.clean_scale,
-            self.scale - self.clean_scale,
-            self.detached + self.scale - self.clean_scale,
-        )
-        known = (self.z, *scales, self.weight, self.kept_weight, self.kept_base - self.base)
+        scales = (self.clean_scale, self.flipped, self.detached)
+        known = (self.z, *scales, self.weight, self.kept_weight, self.kept_more)
         return fused.corrected(sums, noisy, self.listed, known)
 
     def _corrected(
@@ -161,23 +159,17 @@ class Coupled:
         here = torch.searchsorted(affected[:-1], neighbours)
         zero, one = from_zero.index_select(1, neighbours), from_one.index_select(1, neighbours)
         # what each neighbour sends, detached or not, instead of what the common part let it send
-        change = torch.addcmul(self.clean_scale[neighbours], one, self._when_detached(neighbours))
-        change = change - torch.addcmul(self.clean_scale[neighbours], zero, self._when_flipped(neighbours))
+        change = torch.addcmul(self.clean_scale[neighbours], one, self.detached[neighbours])
+        change = change - torch.addcmul(self.clean_scale[neighbours], zero, self.flipped[neighbours])
         moved = change.index_select(1, source)[..., None] * self.z[neighbours[source]]
-        target_sent = torch.addcmul(self.clean_scale[node], from_zero[:, node], self._when_flipped(node))
-        kept = (self.kept_base - self.base)[neighbours] - (target_sent[:, None] * self.z[node])[:, None]
+        target_sent = torch.addcmul(self.clean_scale[node], from_zero[:, node], self.flipped[node])
+        kept = self.kept_more[neighbours] - (target_sent[:, None] * self.z[node])[:, None]
         weight = from_zero.index_select(1, affected) * self.weight[affected]
         right = weight.index_copy(1, here, (1 - one) * self.kept_weight[neighbours])
         right[:, -1] = 0
         wrong = states.index_select(1, affected) + threshold[:, None]
         both = torch.cat([wrong, wrong], 1).index_add_(1, sink, moved).index_add_(1, here, kept)
         return _weighted(torch.cat([right, -weight], 1), both.relu_())
-
-    def _when_flipped(self, nodes: Tensor) -> Tensor:
-        return (self.scale - self.clean_scale)[nodes]
-
-    def _when_detached(self, nodes: Tensor) -> Tensor:
-        return (self.detached + self.scale - self.clean_scale)[nodes]
 
 
 def _listed(nodes: Tensor, near: list[tuple[Tensor, Tensor, Tensor, Tensor]]) -> tuple[Tensor, ...]:

@@ -1,26 +1,27 @@
 """The row engine: exact votes for two-layer models under row noise, by a few matrix products for all samples."""
 
 from collections.abc import Callable, Iterator
-from functools import cached_property, partial
+from functools import cached_property
 
 import torch
 from torch import Tensor, nn
 
 from unswayed.errors import Unsupported
 from unswayed.sampling.drawing import distinct
-from unswayed.sampling.engines.engine import Elsewhere, FastEngine, Labelled, precision, spans
+from unswayed.sampling.engines.asking.generic import part
+from unswayed.sampling.engines.engine import Elsewhere, FastEngine, Read, Said, precision, spans
 from unswayed.sampling.engines.graphs.plan_engine import PlanEngine
 from unswayed.sampling.engines.machine.cores import Cores, cores
 from unswayed.sampling.engines.machine.room import room
 from unswayed.sampling.engines.plans.attention import Attention
-from unswayed.sampling.engines.plans.layers import Layer, Sent
+from unswayed.sampling.engines.plans.layers import Layer, Payload, Sent
 from unswayed.sampling.engines.plans.plan import Steps
 from unswayed.sampling.engines.plans.surroundings import Surroundings
 from unswayed.sampling.engines.rows.attended import Attended
 from unswayed.sampling.engines.rows.coupled import Coupled, coupling
 from unswayed.sampling.engines.rows.row import Prepared, own_states, row_plan
 from unswayed.sampling.engines.rows.sorting import SortedSum
-from unswayed.sampling.engines.rows.sums import CommonSum, Degrees, Drawn, Flips, Near, TargetSum, ordinary
+from unswayed.sampling.engines.rows.sums import CommonSum, Drawn, Flips, Near, TargetSum, ordinary
 from unswayed.sampling.inputs import Graph
 from unswayed.sampling.question import Question
 from unswayed.theory.noise import Noise
@@ -72,7 +73,7 @@ class RowEngine(FastEngine):
         assert view is not None
         assert view.graph.x is not None
         self.nodes = view.nodes.to(self.device)
-        self.kept: dict[tuple[tuple[int, ...], bool], RowLogits] = {}
+        self.kept: dict[tuple[int, ...], RowLogits] = {}
         if view.graph is not self.graph:
             self.graph, around = view.graph, (view.graph.edge_index, view.graph.num_nodes)
             with self.asking():
@@ -105,64 +106,55 @@ class RowEngine(FastEngine):
                 widths.append(2 * known.sent[i][0][0].numel())
         return max(widths)
 
-    def labels(self, start: int, stop: int, targets: tuple[int, ...] | None = None) -> Tensor:
-        """int64[samples, targets]: the votes themselves; -1 is no answer."""
-        if self.safe is not None:
-            return self.safe.labels(start, stop, targets)
-        return super().labels(start, stop, targets)
-
     def _forget(self) -> None:
         self.kept.clear()
+        if self.safe is not None:
+            self.safe._forget()
 
-    def _labelled(self, start: int, stop: int, asked: tuple[int, ...]) -> Iterator[Labelled]:
+    def _said(
+        self, start: int, stop: int, asked: tuple[int, ...], read: Read, noise: Noise | None = None
+    ) -> Iterator[Said]:
+        if self.safe is not None:
+            with self.safe.asking():
+                yield from self.safe._said(start, stop, asked, read, noise)
+            return
         with cores(self.device) as on:
             for span in spans(start, stop, room(SPAN, self.device) / self.known.around.n):
                 if self.question.shared:
-                    drawn = self._draw(span, None, on)
-                    yield from ((span, *chunk) for chunk in self._chunks(drawn, asked, on))
+                    drawn = self._draw(span, None, on, noise)
+                    yield from ((span, *chunk) for chunk in self._chunks(drawn, asked, on, read))
                 else:
                     for i, target in enumerate(asked):
-                        drawn, back = self._draw(span, self.question.key_of(target), on), None
+                        drawn, back = self._draw(span, self.question.key_of(target), on, noise), None
                         if self.question.apart:
                             ones = self.known.around.edges_of(self.nodes[[target]])[1]
-                            few, back = distinct((drawn.from_zero, drawn.from_one), ones)
-                            drawn = Drawn(*few)
-                        for _, labels in self._chunks(drawn, (target,), on):
-                            yield span, [i], labels if back is None else labels[back]
+                            drawn, back = distinct(drawn, ones)
+                        for _, said in self._chunks(drawn, (target,), on, read):
+                            yield span, [i], said if back is None else said[back]
 
-    def answers(self, start: int, stop: int, targets: tuple[int, ...], noise: Noise | None = None) -> Tensor:
-        """[samples, targets, classes]: the logits that votes are read from."""
-        if self.safe is not None:
-            return self.safe.answers(start, stop, targets, noise)
-        groups = [targets] if self.question.shared else [(target,) for target in targets]
-        said = []
-        with self.asking(), cores(self.device) as on:
-            for group in groups:
-                drawn = self._draw(range(start, stop), self.question.key_of(group[0]), on, noise)
-                said.append(self._asker(group, drawn.alike)(drawn))
-        return torch.cat(said, dim=1)
-
-    def _draw(self, span: range, key: int | None, on: Cores, noise: Noise | None = None) -> Drawn:
+    def _draw(self, span: range, key: int | None, on: Cores, noise: Noise | None) -> Drawn:
         """On a CPU by as many threads as there are."""
         n, most = self.known.around.n, len(span) + 4
         parts = on.map(
-            lambda part: self.question.flips(part.start, part.stop, n, key, noise),
+            lambda some: self.question.flips(some.start, some.stop, n, key, noise),
             spans(span.start, span.stop, most if on.pool is None else FLOATS["cpu"] / n),
         )
-        zero = torch.cat([part[0] for part in parts]) if len(parts) > 1 else parts[0][0]
-        return Drawn(zero, zero if parts[0][0] is parts[0][1] else torch.cat([part[1] for part in parts]))
+        zero = torch.cat([zero for zero, _ in parts]) if len(parts) > 1 else parts[0][0]
+        return zero, zero if parts[0][0] is parts[0][1] else torch.cat([one for _, one in parts])
 
-    def _chunks(self, drawn: Drawn, asked: tuple[int, ...], on: Cores) -> Iterator[tuple[slice, Tensor]]:
-        """(places of targets, labels [samples, targets]) of all that was drawn, a chunk of targets at a time."""
+    def _chunks(
+        self, drawn: Drawn, asked: tuple[int, ...], on: Cores, read: Read
+    ) -> Iterator[tuple[slice, Tensor]]:
+        """(places of targets, what is read of them) of all that was drawn, a chunk of targets at a time."""
         size = self._targets_at_once()
         for begin in range(0, len(asked), size):
             group = asked[begin : begin + size]
-            ask = self._asker(group, drawn.alike)
-            parts = on.map(partial(self._votes, ask), self._parts(drawn, len(group)))
-            yield slice(begin, begin + size), torch.cat(parts)
+            ask = self._asker(group)
 
-    def _votes(self, ask: Callable[[Drawn], Tensor], drawn: Drawn) -> Tensor:
-        return self.classifier.votes(ask(drawn))
+            def say(some: Drawn, ask: Callable[[Drawn], Tensor] = ask) -> Tensor:
+                return read(ask(some))
+
+            yield slice(begin, begin + size), torch.cat(on.map(say, self._parts(drawn, len(group))))
 
     def _targets_at_once(self) -> int:
         return max(1, min(128, room(PAYLOAD, self.device) // (self.known.around.n * self.width)))
@@ -171,28 +163,27 @@ class RowEngine(FastEngine):
         """Chunks of samples whose floats, and whose states of the targets, fit the cache or the card."""
         floats, own = room(FLOATS, self.device), room(OWN, self.device)
         size = max(16, min(floats // self.known.around.n, own // (targets * self.known.width)))
-        for begin in range(0, len(drawn.from_zero), size):
-            yield drawn.part(begin, begin + size)
+        return (part(drawn, begin, begin + size) for begin in range(0, len(drawn[0]), size))
 
-    def _asker(self, group: tuple[int, ...], alike: bool) -> Callable[[Drawn], Tensor]:
+    def _asker(self, group: tuple[int, ...]) -> Callable[[Drawn], Tensor]:
         """A function from noise to the logits [S, T, C] of these targets; kept for the next block where there is room."""
-        if (group, alike) in self.kept:
-            return self.kept[group, alike]
-        ask = RowLogits(self.known, self.nodes[list(group)], alike)
-        held = sum(len(others) for others, _ in self.kept) + len(group)
+        if group in self.kept:
+            return self.kept[group]
+        ask = RowLogits(self.known, self.nodes[list(group)])
+        held = sum(map(len, self.kept)) + len(group)
         if held * self.known.around.n * self.width <= room(KEPT, self.device):
-            self.kept[group, alike] = ask
+            self.kept[group] = ask
         return ask
 
 
 class RowLogits:
     """The logits of a chunk of targets for any noise; everything that is the same for all samples is computed here."""
 
-    def __init__(self, known: Prepared, nodes: Tensor, alike: bool) -> None:
+    def __init__(self, known: Prepared, nodes: Tensor) -> None:
         self.known, self.nodes, self.loops = known, nodes, known.around.loops[nodes]
         around, near = known.around, room(NEAR, nodes.device)
         self.near = Near(around, nodes)
-        self.degree = Degrees(self.near, around.degree.dtype, alike)
+        self.degree = CommonSum(self.near, Payload(torch.ones_like(around.degree)[:, None]))
         self.first: dict[int, tuple[FirstSum, Tensor | None]] = {}
         self.second: dict[int, TargetSum | Attended | Coupled] = {}
         for i, sent in known.sent.items():
@@ -201,9 +192,9 @@ class RowLogits:
         if coupling(known.plan) == "relu":
             self.second = {i: Coupled(known, i, nodes) for i in seconds}
         else:
-            self._fill(seconds, alike, max(1, near // (around.n * known.width)))
+            self._fill(seconds, max(1, near // (around.n * known.width)))
 
-    def _fill(self, seconds: list[int], alike: bool, size: int) -> None:
+    def _fill(self, seconds: list[int], size: int) -> None:
         """The payloads of the second layers, from the states of attached nodes, a few targets at a time."""
         around = self.known.around
         for begin in range(0, self.nodes.numel() if seconds else 0, size):
@@ -224,7 +215,7 @@ class RowLogits:
     def __call__(self, drawn: Drawn) -> Tensor:
         """[S, T, C]."""
         flips = Flips.of(drawn, self.near, self.loops.dtype)
-        count = self.degree(flips)
+        count = self.degree(flips)[..., 0]
 
         def first(i: int, layer: Layer, targets: Sent) -> Tensor:
             total, shift = self.first[i]
@@ -238,7 +229,7 @@ class RowLogits:
             return layer.own(sums, count, targets, self.loops, None)
 
         logits = own_states(self.known, self.nodes, first, second)
-        return logits.expand(len(drawn.from_zero), *logits.shape[-2:])
+        return logits.expand(len(drawn[0]), *logits.shape[-2:])
 
 
 def _first_sum(

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from unswayed.errors import Unsupported
 from unswayed.sampling.drawing import FewStream
-from unswayed.sampling.engines.engine import Elsewhere, Labelled, spans
+from unswayed.sampling.engines.engine import Elsewhere, Read, Said, spans
 from unswayed.sampling.engines.machine.room import room
 from unswayed.sampling.engines.plans.attention import Attention
 from unswayed.sampling.engines.plans.layers import Layer, Sent
@@ -51,29 +51,23 @@ class FewEngine(RowEngine):
         few = question.few
         return super().unsuited(question) if few else Elsewhere("the noise is not drawn by what changes")
 
-    def _labelled(self, start: int, stop: int, asked: tuple[int, ...]) -> Iterator[Labelled]:
+    def _said(
+        self, start: int, stop: int, asked: tuple[int, ...], read: Read, noise: Noise | None = None
+    ) -> Iterator[Said]:
         each = self.question.noise.p_add * self.known.around.n, len(self.known.sent) * self.known.width / 8
         for span in spans(start, stop, room(DRAWN, self.device) / max(1.0, *each)):
-            for place, logits in enumerate(self._logits(span.start, span.stop, asked)):
-                yield span, [place], self.classifier.votes(logits)
+            for place, logits in enumerate(self._logits(span, asked, noise or self.question.noise)):
+                yield span, [place], read(logits)
 
-    def answers(self, start: int, stop: int, targets: tuple[int, ...], noise: Noise | None = None) -> Tensor:
-        """[samples, targets, classes]: the logits that votes are read from."""
-        with self.asking():
-            return torch.cat(list(self._logits(start, stop, targets, noise)), dim=1)
-
-    def _logits(
-        self, start: int, stop: int, asked: tuple[int, ...], noise: Noise | None = None
-    ) -> Iterator[Tensor]:
+    def _logits(self, span: range, asked: tuple[int, ...], noise: Noise) -> Iterator[Tensor]:
         """[S, 1, C] of one target after another."""
-        stream, noise = self.question.stream, noise or self.question.noise
+        stream, nodes = self.question.stream, self.nodes[list(asked)]
         assert isinstance(stream, FewStream)
-        drawn = stream.added(start, stop, self.known.around.n, noise, self.device)
-        nodes, n = self.nodes[list(asked)], stop - start
-        common = Common(self.known, nodes, n, *drawn)
-        for run in runs(self.known.around, nodes, room(WORDS, self.device) // max(1, n)):
+        drawn = stream.added(span.start, span.stop, self.known.around.n, noise, self.device)
+        common = Common(self.known, nodes, len(span), *drawn)
+        for run in runs(self.known.around, nodes, room(WORDS, self.device) // len(span)):
             near = Gathered(self.known, nodes[run.start : run.stop])
-            stayed = ~stream.lost(start, stop, near.columns[: near.nobody], noise)
+            stayed = ~stream.lost(span.start, span.stop, near.columns[: near.nobody], noise)
             for place in run:
                 yield Few(common, near, stayed, place, place - run.start)()
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding_bag, pad
 
 from unswayed.errors import Unsupported
-from unswayed.sampling.engines.engine import Elsewhere, Labelled, spans
+from unswayed.sampling.engines.engine import Elsewhere, Read, Said, spans
 from unswayed.sampling.engines.machine.room import room
 from unswayed.sampling.engines.plans.attention import Attention
 from unswayed.sampling.engines.plans.layers import Layer, Sent
@@ -60,7 +60,9 @@ class KeptEngine(RowEngine):
     def _forget(self) -> None:
         self.near.clear()
 
-    def _labelled(self, start: int, stop: int, asked: tuple[int, ...]) -> Iterator[Labelled]:
+    def _said(
+        self, start: int, stop: int, asked: tuple[int, ...], read: Read, noise: Noise | None = None
+    ) -> Iterator[Said]:
         kept = self.question.noise.options()["kept"]
         for part in runs(self.known.around, self.nodes[list(asked)], NEIGHBOURS):
             run = asked[part.start : part.stop]
@@ -71,20 +73,20 @@ class KeptEngine(RowEngine):
                 for low in range(0, len(run), size):
                     places = range(low, min(low + size, len(run)))
                     here = slice(part.start + low, part.start + places.stop)
-                    yield span, here, self._votes_at(ask, run, places, span)
+                    yield span, here, read(self._logits(ask, run, places, span))
 
-    def _votes_at(self, ask: "Gathered", run: tuple[int, ...], places: range, span: range) -> Tensor:
-        """int64[span, places] of the targets at these places of a run."""
+    def _logits(self, ask: "Gathered", run: tuple[int, ...], places: range, span: range) -> Tensor:
+        """[span, places, C] of the targets at these places of a run."""
         options, degree = self.question.noise.options(), ask.degree[places.start : places.stop]
         drawn = kept_by_each(
             self.question.stream, span.start, span.stop,
             [max(number, options["seats"]) for number in degree.tolist()], options["kept"],
             [self.question.key_of(run[place]) for place in places],
         )  # fmt: skip
-        return self.classifier.votes(ask(ask.picked(torch.from_numpy(drawn).to(self.device), places), places))
+        return ask(ask.picked(torch.from_numpy(drawn).to(self.device), places), places)
 
     def answers(self, start: int, stop: int, targets: tuple[int, ...], noise: Noise | None = None) -> Tensor:
-        """[samples, targets, classes]: the logits that votes are read from."""
+        """[samples, targets, classes]: the logits that votes are read from, by rows that may keep any number of links."""
         with self.asking():
             return torch.cat([self._answer(start, stop, target, noise) for target in targets], dim=1)
 

@@ -16,6 +16,9 @@ from unswayed.sampling.engines.plans.surroundings import Surroundings
 
 # How many times as large as usual a node's payload may be where it is counted and taken away again: in single precision what
 # rounding leaves of it is then some millionths of a usual payload.
+Drawn = tuple[
+    Tensor, Tensor
+]  # bool[S, n]: which entries flip where they are 0, and where they are 1 (may be one tensor)
 RANGE = 32.0
 TOGETHER = {"cpu": 8, "cuda": 128}  # targets whose clean neighbours are corrected by one small product
 
@@ -25,32 +28,6 @@ def ordinary(payload: Tensor, times: float = RANGE) -> bool:
     size = payload.detach().abs().flatten(1).amax(1)
     size = size[size > 0]
     return not size.numel() or float(size.max()) <= times * float(size.median())
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """Which entries flip in each of S samples: bool[S, n] where they are 0, and where they are 1 (may be one tensor)."""
-
-    from_zero: Tensor
-    from_one: Tensor
-
-    @property
-    def alike(self) -> bool:
-        """Whether zeros and ones flip together."""
-        return self.from_zero is self.from_one
-
-    def part(self, begin: int, end: int) -> "Drawn":
-        """Samples begin .. end - 1 of these."""
-        zero = self.from_zero[begin:end]
-        return Drawn(zero, zero if self.alike else self.from_one[begin:end])
-
-    def attached(self, around: Surroundings, node: Tensor) -> Tensor:
-        """bool[S, n]: the noisy row of one node."""
-        rows = self.from_zero.clone()
-        _, neighbours = around.edges_of(node[None])
-        rows[:, neighbours] = ~self.from_one[:, neighbours]
-        rows[:, node] = False
-        return rows
 
 
 class Near:
@@ -120,8 +97,7 @@ class Near:
 
     def of(self, drawn: Drawn, dtype: torch.dtype) -> "NearFlips":
         """Gathered once for all sums of a chunk."""
-        zero = drawn.from_zero.index_select(1, self.every)
-        one = zero if drawn.alike else drawn.from_one.index_select(1, self.every)
+        zero, one = (flips.index_select(1, self.every) for flips in drawn)
         return NearFlips(zero.to(dtype), (~one).to(dtype), [len(columns) for columns in self.columns])
 
 
@@ -154,8 +130,8 @@ class Flips:
     @classmethod
     def of(cls, drawn: Drawn, near: Near, dtype: torch.dtype) -> "Flips":
         """The casts of what was drawn."""
-        zero = drawn.from_zero.to(dtype)
-        return cls(zero, zero if drawn.alike else drawn.from_one.to(dtype), near.of(drawn, dtype))
+        zero = drawn[0].to(dtype)
+        return cls(zero, zero if drawn[0] is drawn[1] else drawn[1].to(dtype), near.of(drawn, dtype))
 
     @cached_property
     def columns(self) -> Tensor:
@@ -185,31 +161,6 @@ class CommonSum:
         common += (flips.from_zero @ self.far)[:, None]
         sums = near.add_to(common.index_select(1, self.block_of), near.added, self.added)
         return near.add_to(sums, near.stayed, self.stayed)
-
-
-class Degrees:
-    """How many nodes are attached to each target: whole numbers, so that nothing is lost by taking away."""
-
-    def __init__(self, near: Near, dtype: torch.dtype, alike: bool) -> None:
-        shape = (near.every.numel(), near.nodes.numel())
-        own, clean = (torch.zeros(shape, dtype=dtype, device=near.nodes.device) for _ in range(2))
-        begin = 0
-        for block, (low, _) in enumerate(near.spans):
-            _, column, target = near.edges(block)
-            clean[column + begin, target + low] = 1.0
-            column, target = near.own(block)
-            own[column + begin, target + low] = 1.0
-            begin += len(near.columns[block])
-        # Where zeros and ones flip together, a neighbour stays if it does not flip: one product instead of two.
-        self.degree = clean.sum(dim=0) if alike else 0.0
-        self.taken = own + 2 * clean if alike else own + clean
-        self.clean = None if alike else clean
-
-    def __call__(self, flips: Flips) -> Tensor:
-        """[S, T]."""
-        total = flips.from_zero.sum(dim=1, keepdim=True) + self.degree
-        count = torch.addmm(total, flips.near.added, self.taken, alpha=-1)
-        return count if self.clean is None else count.addmm_(flips.near.stayed, self.clean)
 
 
 class TargetSum:
