@@ -30,7 +30,7 @@ class Superset:
         to, by = torch.cat([fixed[0], first, second]), torch.cat([fixed[1], second, first])
         switch = torch.cat([torch.full_like(fixed[0], self.entries), number, number])
         order = torch.argsort(to * self.n + by)
-        self.senders, self.entry = by[order], switch[order]
+        self.to, self.senders, self.entry = to[order], by[order], switch[order]
         self.starts = begins(torch.bincount(to, minlength=self.n))
         self.ends = Keys.union(self.n, first, second)
 
@@ -83,11 +83,8 @@ class SwitchedLogits(Rounds):
     def _incidence(self, kind: torch.dtype) -> Tensor:
         """[entries, ends]: 1 where a listed link has this end."""
         ends, used = self.changed.ends, self.changed.entry < self.changed.entries
-        to = torch.repeat_interleave(
-            torch.arange(self.changed.n, device=used.device), self.changed.starts.diff()
-        )
         moved = torch.zeros((self.changed.entries, ends.keys.numel()), dtype=kind, device=used.device)
-        moved[self.changed.entry[used], ends.place(to[used])] = 1
+        moved[self.changed.entry[used], ends.place(self.changed.to[used])] = 1
         return moved
 
     def __call__(self, flips: tuple[Tensor, Tensor]) -> Tensor:

@@ -30,9 +30,9 @@ class Attended:
         self.near: list[Sent] = []
         self.signs: Signs | None = None
 
-    def fill(self, sent: Sent) -> None:
+    def fill(self, sent: Sent, nodes: Tensor) -> None:
         """Take what the attached nodes of the next targets send, [B, n, ...]."""
-        self.near += [tuple(t[b] for t in sent[:2]) for b in range(sent[0].shape[0])]
+        self.near += [tuple(t[b] for t in sent[:2]) for b in range(len(nodes))]
         complete = len(self.near) == self.nodes.numel()
         if complete and self.layer.splits and _moderate(self.near):
             self.signs = Signs(self.layer, self.around, self.nodes, self.near)

@@ -70,6 +70,8 @@ def _chain(plan: Steps, second: int) -> Chain | None:
 class Coupled:
     """The second layer's sum over attached nodes, for all targets of a chunk."""
 
+    shift = None
+
     def __init__(self, known: Prepared, second: int, nodes: Tensor) -> None:
         chain = _chain(known.plan, second)
         assert chain is not None

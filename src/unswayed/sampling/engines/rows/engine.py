@@ -26,7 +26,7 @@ from unswayed.sampling.inputs import Graph
 from unswayed.sampling.question import Question
 from unswayed.theory.noise import Noise
 
-FirstSum = CommonSum | SortedSum | TargetSum
+Total = CommonSum | SortedSum | TargetSum | Attended | Coupled
 
 # Numbers held at a time: noise of a span of samples (bits), payloads of a chunk of targets, the states of attached nodes
 # from which they are made, and the noise of a chunk of samples as floats. KEPT: payloads that stay for the next block.
@@ -181,72 +181,59 @@ class RowLogits:
 
     def __init__(self, known: Prepared, nodes: Tensor) -> None:
         self.known, self.nodes, self.loops = known, nodes, known.around.loops[nodes]
-        around, near = known.around, room(NEAR, nodes.device)
-        self.near = Near(around, nodes)
-        self.degree = CommonSum(self.near, Payload(torch.ones_like(around.degree)[:, None]))
-        self.first: dict[int, tuple[FirstSum, Tensor | None]] = {}
-        self.second: dict[int, TargetSum | Attended | Coupled] = {}
-        for i, sent in known.sent.items():
-            self.first[i] = _first_sum(known.plan.rounds[i], around, sent, self.near, near)
-        seconds = [i for i in known.plan.rounds if known.plan.steps[i].depth == 2]
+        self.near = Near(known.around, nodes)
+        self.degree = CommonSum(self.near, Payload(torch.ones_like(known.around.degree)[:, None]))
+        self.sums: dict[int, Total] = {
+            i: self._first(known.plan.rounds[i], sent) for i, sent in known.sent.items()
+        }
+        seconds = [i for i in known.plan.rounds if i not in known.sent]
         if coupling(known.plan) == "relu":
-            self.second = {i: Coupled(known, i, nodes) for i in seconds}
-        else:
-            self._fill(seconds, max(1, near // (around.n * known.width)))
+            self.sums.update((i, Coupled(known, i, nodes)) for i in seconds)
+        elif seconds:
+            self.sums.update(self._seconds(seconds))
 
-    def _fill(self, seconds: list[int], size: int) -> None:
-        """The payloads of the second layers, from the states of attached nodes, a few targets at a time."""
-        around = self.known.around
-        for begin in range(0, self.nodes.numel() if seconds else 0, size):
-            nodes = self.nodes[begin : begin + size]
+    def _some(self, width: int) -> tuple[Tensor, ...]:
+        """The targets, as many at a time as there is room for states of this width."""
+        numbers = room(NEAR, self.nodes.device) // (self.known.around.n * width)
+        return torch.split(self.nodes, max(1, numbers))
+
+    def _first(self, layer: Layer, sent: Sent) -> CommonSum | SortedSum | TargetSum:
+        """The sums of a first layer's payload."""
+        if not isinstance(layer, Attention):
+            return CommonSum(self.near, layer.payload(self.known.around, sent, self.nodes))
+        if SortedSum.suits(layer, sent):
+            return SortedSum(layer, sent, self.near)
+        total = TargetSum(layer, self.known.around, self.near)
+        for nodes in self._some(sent[0][0].numel()):
+            total.fill(sent, nodes)
+        return total
+
+    def _seconds(self, seconds: list[int]) -> dict[int, TargetSum | Attended]:
+        """The sums of second layers, from the states of attached nodes, a few targets at a time."""
+        plan, around = self.known.plan, self.known.around
+        found: dict[int, TargetSum | Attended] = {}
+        for i in seconds:
+            if isinstance(layer := plan.rounds[i], Attention):
+                found[i] = Attended(layer, around, self.nodes)
+            else:
+                found[i] = TargetSum(layer, around, self.near)
+        for nodes in self._some(self.known.width):
             near = self.known.near(nodes, None)
-            for i in seconds:
-                layer = self.known.plan.rounds[i]
-                sent = layer.send(near[self.known.plan.steps[i].inputs[0]])
-                if isinstance(layer, Attention):
-                    attended = self.second.setdefault(i, Attended(layer, around, self.nodes))
-                    assert isinstance(attended, Attended)
-                    attended.fill(sent)
-                else:
-                    total = self.second.setdefault(i, TargetSum(around, self.near))
-                    assert isinstance(total, TargetSum)
-                    total.fill(layer.payload(around, sent, nodes).far)
+            for i, total in found.items():
+                total.fill(plan.rounds[i].send(near[plan.steps[i].inputs[0]]), nodes)
+        return found
 
     def __call__(self, drawn: Drawn) -> Tensor:
         """[S, T, C]."""
         flips = Flips.of(drawn, self.near, self.loops.dtype)
         count = self.degree(flips)[..., 0]
 
-        def first(i: int, layer: Layer, targets: Sent) -> Tensor:
-            total, shift = self.first[i]
-            return layer.own(total(flips), count, targets, self.loops, shift)
-
-        def second(i: int, layer: Layer, targets: Sent) -> Tensor:
-            total = self.second[i]
+        def own(i: int, layer: Layer, targets: Sent) -> Tensor:
+            total = self.sums[i]
             if isinstance(total, Attended):
                 return total(drawn, flips, targets)
-            sums = total(flips) if isinstance(total, TargetSum) else total(flips, count)
-            return layer.own(sums, count, targets, self.loops, None)
+            sums = total(flips, count) if isinstance(total, Coupled) else total(flips)
+            return layer.own(sums, count, targets, self.loops, total.shift)
 
-        logits = own_states(self.known, self.nodes, first, second)
+        logits = own_states(self.known, self.nodes, own)
         return logits.expand(len(drawn[0]), *logits.shape[-2:])
-
-
-def _first_sum(
-    layer: Layer, around: Surroundings, sent: Sent, near: Near, size: int
-) -> tuple[FirstSum, Tensor | None]:
-    """The sum of a first layer's payload, and the scale of its attention weights."""
-    nodes = near.nodes
-    if not isinstance(layer, Attention):
-        return CommonSum(near, layer.payload(around, sent, nodes)), None
-    if SortedSum.suits(layer, sent):
-        sums = SortedSum(layer, sent, near)
-        return sums, sums.shift
-    total, shifts = TargetSum(around, near), []
-    step = max(1, size // (around.n * sent[0][0].numel()))
-    for begin in range(0, nodes.numel(), step):
-        payload = layer.payload(around, sent, nodes[begin : begin + step])
-        total.fill(payload.far)
-        assert payload.shift is not None
-        shifts.append(payload.shift)
-    return total, torch.cat(shifts)

@@ -150,17 +150,17 @@ class Few:
 
     def __call__(self) -> Tensor:
         """[S, 1, C]."""
-        logits = own_states(self.near.known, self.node, self._first, self._second)
+        logits = own_states(self.near.known, self.node, self._own)
         return logits.expand(self.common.samples, *logits.shape[-2:])
 
-    def _first(self, i: int, layer: Layer, targets: Sent) -> Tensor:
-        return self._own(i, layer, targets, self.sums[i])
-
-    def _second(self, i: int, layer: Layer, targets: Sent) -> Tensor:
-        far = self.common.second(i, self.place) if len(self.common.columns) else self.near.tables[i][0][:0]
-        return self._own(i, layer, targets, self.common.matrix @ far.index_fill_(0, self.out, 0.0))
-
-    def _own(self, i: int, layer: Layer, targets: Sent, sums: Tensor) -> Tensor:
+    def _own(self, i: int, layer: Layer, targets: Sent) -> Tensor:
+        if i in self.sums:
+            sums = self.sums[i]
+        else:
+            far = (
+                self.common.second(i, self.place) if len(self.common.columns) else self.near.tables[i][0][:0]
+            )
+            sums = self.common.matrix @ far.index_fill_(0, self.out, 0.0)
         total = sums + self.stayed @ self.near.tables[i][0][self.links]
         return layer.own(total[:, None], self.count, targets, self.loops, None)
 

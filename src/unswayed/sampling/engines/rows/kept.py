@@ -153,26 +153,19 @@ class Gathered:
         there, loops = picks < self.nobody, self.known.around.loops[nodes]
         count = there.sum(dim=-1)
 
-        def attending(i: int, layer: Attention, targets: Sent) -> Tensor:
+        def own(i: int, layer: Layer, targets: Sent) -> Tensor:
+            if not isinstance(layer, Attention):
+                sums = embedding_bag(picks.flatten(0, 1), self.tables[i][0], mode="sum")
+                sums = sums.view(*picks.shape[:2], sums.shape[-1])
+                return layer.own(sums, count.to(sums.dtype), targets, loops, None)
+            if i in self.known.sent:  # the same in all samples
+                targets = tuple(t.expand(len(picks), *t.shape) for t in targets)
             near = tuple(table[picks.flatten(0, 1)] for table in self.tables[i])
             targets = tuple(t.flatten(0, 1) for t in targets)
-            own = layer.own_attending(near, there.flatten(0, 1), targets, loops.repeat(len(picks)))
-            return own.view(*picks.shape[:2], own.shape[-1])
+            said = layer.own_attending(near, there.flatten(0, 1), targets, loops.repeat(len(picks)))
+            return said.view(*picks.shape[:2], said.shape[-1])
 
-        def first(i: int, layer: Layer, targets: Sent) -> Tensor:
-            if isinstance(layer, Attention):
-                return attending(i, layer, tuple(t.expand(len(picks), *t.shape) for t in targets))
-            return second(i, layer, targets)
-
-        def second(i: int, layer: Layer, targets: Sent) -> Tensor:
-            if isinstance(layer, Attention):
-                return attending(i, layer, targets)
-            table = self.tables[i][0]
-            sums = embedding_bag(picks.flatten(0, 1), table, mode="sum")
-            sums = sums.view(*picks.shape[:2], table.shape[-1])
-            return layer.own(sums, count.to(sums.dtype), targets, loops, None)
-
-        logits = own_states(self.known, nodes, first, second)
+        logits = own_states(self.known, nodes, own)
         return logits.expand(len(picks), *logits.shape[-2:])
 
 

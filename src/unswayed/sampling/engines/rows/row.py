@@ -87,45 +87,40 @@ class Replaced:
         clean = self.prepared.around.adjacent(self.nodes)
         return (weight * ~clean) @ payload.far + (weight * clean) @ payload.close
 
-    def _own(self, layer: Layer, others: Sent, targets: Sent, first: bool) -> Tensor:
-        """The targets' state after `layer`, from what the other nodes and the targets send."""
-        around, loops = self.prepared.around, self.prepared.around.loops[self.nodes]
-        if isinstance(layer, Attention):
-            others = tuple(t[None] for t in others) if first else others
-            return layer.own_attending(others, self.rows, targets, loops)
-        payload = layer.payload(around, others, self.nodes)
-        count = self.rows.sum(1).to(targets[0].dtype)
-        return layer.own(self.sum(payload), count, targets, loops, payload.shift)
-
     def forward(self) -> Tensor:
         """[B, C]: the plan's output for the targets."""
-        near = self.prepared.near(self.nodes, self.rows)
+        known, around = self.prepared, self.prepared.around
+        near, loops = known.near(self.nodes, self.rows), around.loops[self.nodes]
 
-        def first(i: int, layer: Layer, targets: Sent) -> Tensor:
-            return self._own(layer, self.prepared.sent[i], targets, True)
+        def own(i: int, layer: Layer, targets: Sent) -> Tensor:
+            first = i in known.sent
+            others = known.sent[i] if first else layer.send(near[known.plan.steps[i].inputs[0]])
+            if isinstance(layer, Attention):
+                others = tuple(t[None] for t in others) if first else others
+                return layer.own_attending(others, self.rows, targets, loops)
+            payload = layer.payload(around, others, self.nodes)
+            count = self.rows.sum(1).to(targets[0].dtype)
+            return layer.own(self.sum(payload), count, targets, loops, payload.shift)
 
-        def second(i: int, layer: Layer, targets: Sent) -> Tensor:
-            return self._own(layer, layer.send(near[self.prepared.plan.steps[i].inputs[0]]), targets, False)
-
-        return own_states(self.prepared, self.nodes, first, second)
+        return own_states(known, self.nodes, own)
 
 
 Own = Callable[[int, Layer, Sent], Tensor]
 
 
-def own_states(known: Prepared, nodes: Tensor, first: Own, second: Own) -> Tensor:
-    """The output at the targets; `first` and `second` give their state after the message-passing step i.
+def own_states(known: Prepared, nodes: Tensor, after: Own) -> Tensor:
+    """The output at the targets; `after` gives their state after the message-passing step i, from what they themselves send.
 
-    Both get what the targets themselves send. Structure-free states are [B, F]; the others may have samples in front.
+    Structure-free states are [B, F]; the others may have samples in front.
     """
     own: dict[int, Tensor] = {}
     for i, step in enumerate(known.plan.steps):
         if i in known.rest:
             own[i] = known.rest[i][nodes]
-        elif step.layer is not None and step.depth == 1:
-            own[i] = first(i, step.layer, tuple(t[nodes] for t in known.sent[i]))
+        elif i in known.sent:
+            own[i] = after(i, known.plan.rounds[i], tuple(t[nodes] for t in known.sent[i]))
         elif step.layer is not None:
-            own[i] = second(i, step.layer, step.layer.send(own[step.inputs[0]]))
+            own[i] = after(i, step.layer, step.layer.send(own[step.inputs[0]]))
         elif step.run is not None:
             own[i] = step.run(*(own[k] for k in step.inputs))
     return own[len(known.plan.steps) - 1]

@@ -11,7 +11,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from unswayed.sampling.engines.plans.layers import Payload
+from unswayed.sampling.engines.plans.layers import Layer, Payload, Sent
 from unswayed.sampling.engines.plans.surroundings import Surroundings
 
 # How many times as large as usual a node's payload may be where it is counted and taken away again: in single precision what
@@ -146,6 +146,8 @@ class CommonSum:
     without those of the block itself; and those for each of its targets.
     """
 
+    shift = None
+
     def __init__(self, near: Near, payload: Payload) -> None:
         far, close = payload.far, payload.far if payload.close is None else payload.close
         self.block_of = near.block_of
@@ -166,18 +168,26 @@ class CommonSum:
 class TargetSum:
     """Sums of payloads that differ from target to target: [n, T, k], filled target by target."""
 
-    def __init__(self, around: Surroundings, near: Near) -> None:
-        self.around, self.near, self.nodes = around, near, near.nodes
+    def __init__(self, layer: Layer, around: Surroundings, near: Near) -> None:
+        self.layer, self.around, self.near, self.nodes = layer, around, near, near.nodes
         self.matrix: Tensor | None = None
         self.staying: list[Tensor] = []
         self.close: list[Tensor] = []
+        self.shifts: list[Tensor] = []
 
-    def fill(self, payload: Tensor) -> None:
-        """Take the payloads [B, n, k] of the next B targets."""
+    @cached_property
+    def shift(self) -> Tensor | None:
+        """What the weights of a first layer of attention were scaled by."""
+        return torch.cat(self.shifts) if self.shifts else None
+
+    def fill(self, sent: Sent, nodes: Tensor) -> None:
+        """Take the payloads [B, n, k] of the next B targets, from what all nodes send."""
+        payload, _, shift = self.layer.payload(self.around, sent, nodes)
+        if shift is not None:
+            self.shifts.append(shift)
         n, width = payload.shape[1:]
         if self.matrix is None:
             self.matrix, self.filled = payload.new_empty((n, self.nodes.numel(), width)), 0
-        nodes = self.nodes[self.filled : self.filled + payload.shape[0]]
         targets, neighbours = self.around.edges_of(nodes)
         self.close.append(payload[targets, neighbours])
         block = self.matrix[:, self.filled : self.filled + nodes.numel()]
