@@ -205,10 +205,18 @@ class Asker:
 
     def by_star(self, flips: Flips) -> Tensor:
         """[S, 1, C]."""
-        present = noisy(self.layout.clean, flips)
-        rows = present.new_zeros((len(present), self.layout.graph.num_nodes))
-        rows.index_copy_(1, self.layout.second, present)[:, int(self.nodes)] = False
+        rows = present = noisy(self.layout.clean, flips)
+        if not self.in_order:
+            rows = present.new_zeros((len(present), self.layout.graph.num_nodes))
+            rows[:, self.layout.second] = present
+        rows[:, int(self.nodes)] = False
         return self.star(rows)[:, None]
+
+    @cached_property
+    def in_order(self) -> bool:
+        """Whether entry v is the link to node v, for all nodes."""
+        everyone = torch.arange(self.layout.graph.num_nodes, device=self.nodes.device)
+        return torch.equal(self.layout.second, everyone)
 
     def by_touch(self, flips: Flips) -> Tensor:
         """[S, T, C]; what it needs is made when it is first asked."""
