@@ -13,8 +13,9 @@ import unswayed as us
 from unswayed.datasets import Dataset, split
 from unswayed.errors import InputError
 from unswayed.experiments.paying import Case, Result, bench, cases, methods, others, page, prepare, results
-from unswayed.experiments.paying.rows import AT, allowed, gains, rows_of
+from unswayed.experiments.paying.rows import AT, allowed, gains, rows_of, with_new_floors
 from unswayed.models.floors import Floor
+from unswayed.models.structure_free import ALL_SEEN
 from unswayed.models.training.ballot_settings import BallotSettings
 
 from .shared import FIELDS
@@ -120,10 +121,35 @@ def test_page_and_figure_are_written(kept, tmp_path):
 
 def test_gains_are_against_the_strongest_floor_that_the_protocol_allows():
     heights = {"majority": 0.1, "labels": 0.5, "distilled inductive": 0.6, "distilled transductive": 0.8}
-    assert allowed(heights, "inductive") == ["majority", "labels", "distilled inductive"]
-    row = {"floors": heights, "certified_accuracy": {str(k): 0.9 for k in AT}}
+    assert allowed(heights, "inductive", "trained") == ["majority", "labels", "distilled inductive"]
+    row = {"floors": heights, "certified_accuracy": {str(k): 0.9 for k in AT}, "method": "trained"}
     assert gains([{**row, "protocol": "inductive"}])[0, 0] == pytest.approx(0.3)
     assert gains([{**row, "protocol": "transductive"}])[0, 0] == pytest.approx(0.1)
+
+
+def test_networks_that_learnt_of_validation_nodes_are_held_against_a_floor_that_did():
+    heights = {"majority": 0.1, "distilled inductive": 0.6, ALL_SEEN: 0.7, "distilled transductive": 0.8}
+    row = {"floors": heights, "certified_accuracy": {str(k): 0.9 for k in AT}, "protocol": "inductive"}
+    for method, gain in (("trained", 0.3), ("hashed", 0.2), ("smoothed Keep", 0.2), ("smoothed", 0.2)):
+        assert gains([{**row, "method": method}])[0, 0] == pytest.approx(gain)
+    older = {**row, "method": "smoothed", "floors": {"majority": 0.1, "distilled inductive": 0.5}}
+    assert gains([{**row, "method": "smoothed"}, older])[:, 0] == pytest.approx([0.3, 0.4])
+
+
+def test_rows_of_earlier_runs_stand_beside_floors_that_were_measured_again():
+    truth, said = np.array([0, 1, 0, 1]), np.array([0, 1, 0, 0])
+    floors = Result(
+        Case("cora", "inductive", 3, "floors"),
+        {"truth": truth, "degree": truth, "labels": said, ALL_SEEN: truth},
+        {},
+    )
+    row = {"dataset": "cora", "seed": 3, "protocol": "inductive", "method": "smoothed", "test_targets": 4, "floor": 0.1, "floors": {}}  # fmt: skip
+    other = {**row, "seed": 4}
+    assert with_new_floors([{**row, "method": "trained"}, row, other], [floors]) == [
+        {**row, "method": "trained", "floor": 0.75, "floors": {"labels": 0.75, ALL_SEEN: 1.0}},
+        {**row, "floor": 1.0, "floors": {"labels": 0.75, ALL_SEEN: 1.0}},
+        other,
+    ]
 
 
 def test_a_run_that_is_out_of_time_begins_nothing(tmp_path):

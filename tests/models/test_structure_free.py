@@ -5,7 +5,7 @@ import torch
 from torch_geometric.data import Data
 
 from unswayed.datasets import Dataset, split
-from unswayed.models.structure_free import all_floors
+from unswayed.models.structure_free import ALL_SEEN, all_floors
 
 QUICK = ("label ballots",)
 
@@ -24,7 +24,7 @@ def blocks():
 
 def test_what_has_seen_more_knows_more(blocks):
     found = all_floors(blocks, split(blocks, 0, test="rest"), teachers=QUICK)
-    assert list(found) == ["majority", "labels", "distilled inductive", "distilled transductive"]
+    assert list(found) == ["majority", "labels", "distilled inductive", ALL_SEEN, "distilled transductive"]
     assert found["distilled transductive"].accuracy > found["labels"].accuracy + 0.1
 
 
@@ -36,7 +36,7 @@ def test_no_test_label_and_no_edge_reaches_a_floor_that_must_not_see_it(blocks):
     touches = torch.isin(hidden.edge_index, parts.test).any(dim=0)
     hidden.edge_index = hidden.edge_index[:, ~touches]
     other = all_floors(replace(blocks, data=hidden), parts, teachers=QUICK)
-    for name in ("majority", "labels", "distilled inductive"):
+    for name in ("majority", "labels", "distilled inductive", ALL_SEEN):
         assert torch.equal(found[name].predictions, other[name].predictions), name
     assert not torch.equal(
         found["distilled transductive"].predictions, other["distilled transductive"].predictions

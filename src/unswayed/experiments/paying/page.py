@@ -10,9 +10,19 @@ from unswayed.errors import InputError
 from unswayed.experiments.marked_pages import fill
 from unswayed.experiments.paying import FLAGGED, GRAPHS, METHODS, Result
 from unswayed.experiments.paying.figure import draw
-from unswayed.experiments.paying.rows import AT, BUDGETS, FAMILIES, Group, gains, grouped, rows_of
+from unswayed.experiments.paying.rows import (
+    AT,
+    BUDGETS,
+    FAMILIES,
+    Group,
+    gains,
+    grouped,
+    rows_of,
+    with_new_floors,
+)
 from unswayed.experiments.rows import beside_earlier, read_rows, write_rows
 from unswayed.experiments.spread import plus_minus, standard_error
+from unswayed.models.structure_free import ALL_SEEN
 
 Row = dict[str, Any]
 TOLD = {
@@ -25,7 +35,7 @@ IDENTITY = ("dataset", "protocol", "method", "seed")
 GAINS_AT = (1, 2, 5, 10)
 GRAPHS_AT = (0, 1, 2, 5)
 FLAGS_AT = (0, 1, 5, 10)
-FLOORS = ("majority", "labels", "distilled inductive", "distilled transductive")
+FLOORS = ("majority", "labels", "distilled inductive", ALL_SEEN, "distilled transductive")
 
 
 def publish(results: Sequence[Result], out: Path) -> list[Path]:
@@ -37,7 +47,7 @@ def publish(results: Sequence[Result], out: Path) -> list[Path]:
             "There is no result to show yet: run the experiment first, floors included, for at least one split."
         )
     out.mkdir(parents=True, exist_ok=True)
-    rows = beside_earlier(out / "paying.json", rows, IDENTITY)
+    rows = with_new_floors(beside_earlier(out / "paying.json", rows, IDENTITY), results)
     write_rows(out / "paying.json", rows)
     return [out / "paying.json", fill(out / "paying.md", tables(rows)), *draw(rows, out / "paying")]
 
@@ -87,7 +97,9 @@ def floors(rows: Sequence[Row]) -> str:
             seen.setdefault(row["dataset"], {})[row["seed"]] = row["floors"]
     for dataset, mine in seen.items():
         found = [
-            plus_minus([one[name] for one in mine.values()]) if name in next(iter(mine.values())) else "–"
+            plus_minus([one[name] for one in mine.values()])
+            if all(name in one for one in mine.values())
+            else "–"
             for name in FLOORS
         ]
         lines.append(_line(dataset, len(mine), *found))

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from unswayed.certificates import Certificates, certify
 from unswayed.certificates.about import withstood
 from unswayed.experiments.paying import EVERY, GRAPHS, METHODS, PROTOCOLS, Result, free_of_protocol
+from unswayed.models.structure_free import ALL_SEEN
 from unswayed.theory.noise import noise_from_dict
 from unswayed.votes import Votes
 
@@ -21,6 +22,8 @@ ALPHA = 0.001
 Row = dict[str, Any]
 Group = tuple[str, str, str, str]
 FLAG = 1
+# methods whose networks learn what the teacher said of every node in sight, validation nodes among them
+LEARN_ALL_SEEN = ("hashed", "smoothed")
 NOT_FLOORS = ("truth", "degree", "label", *BUDGETS)
 # noises by kind, each at its best setting, and the best of all
 FAMILIES: dict[str, Callable[[Row], bool]] = {
@@ -100,8 +103,7 @@ def _rows(
             "seed": result.case.seed,
             "test_targets": len(label),
             "clean_accuracy": how["base_accuracy"],
-            "floor": max(heights[name] for name in allowed(heights, protocol)),
-            "floors": heights,
+            **height(heights, protocol, method),
             "certified_accuracy": dict(zip(map(str, AT), proven.tolist(), strict=True)),
             "wall": {str(k): float(np.mean(degree > k)) for k in AT},
             **(flagged(result, label, size, own_links) if result.case.method == "flags" else {}),
@@ -124,9 +126,26 @@ def flagged(
     }
 
 
-def allowed(heights: dict[str, float], protocol: str) -> list[str]:
-    """The floors that have seen no more than the protocol allows."""
-    return [name for name in heights if protocol in name or "distilled" not in name]
+def allowed(heights: dict[str, float], protocol: str, method: str) -> list[str]:
+    """The floors that have seen no more than the protocol allows, and learnt from no more nodes than the method's networks."""
+    fair = [name for name in heights if protocol in name or "distilled" not in name]
+    return [name for name in fair if name != ALL_SEEN or method.startswith(LEARN_ALL_SEEN)]
+
+
+def height(heights: dict[str, float], protocol: str, method: str) -> Row:
+    """The floors of a row, and the strongest that it is held against."""
+    return {"floor": max(heights[name] for name in allowed(heights, protocol, method)), "floors": heights}
+
+
+def with_new_floors(rows: Sequence[Row], results: Sequence[Result]) -> list[Row]:
+    """Earlier rows, beside the floors of their splits where these were measured again."""
+    floors = {(r.case.dataset, r.case.seed): r for r in results if r.case.method == "floors"}
+    return [
+        {**row, **height(floors_of(beside, _targets(row)), row["protocol"], row["method"])}
+        if (beside := floors.get((row["dataset"], row["seed"]))) is not None
+        else row
+        for row in rows
+    ]
 
 
 def floors_of(beside: Result, targets: int) -> dict[str, float]:
@@ -193,7 +212,8 @@ def _certified(result: Result, part: str, spot: int) -> Certificates:
 
 def gains(rows: Sequence[Row]) -> npt.NDArray[np.float64]:
     """float[splits, sizes]: certified accuracy above the floor that is strongest over these splits, split by split."""
-    names = allowed(rows[0]["floors"], rows[0]["protocol"])
+    measured = {name: 0.0 for name in rows[0]["floors"] if all(name in row["floors"] for row in rows)}
+    names = allowed(measured, rows[0]["protocol"], rows[0]["method"])
     best = max(names, key=lambda name: float(np.mean([row["floors"][name] for row in rows])))
     return np.array([[row["certified_accuracy"][str(k)] - row["floors"][best] for k in AT] for row in rows])
 
