@@ -1,4 +1,4 @@
-"""Which way a call takes through a module's own code, instruction by instruction.
+"""Which way a call takes through a module's own code, decision by decision.
 
 What stands for a tensor in a trace cannot hide that it is none: `type(x) is Tensor`, `callable(x)`, `repr(x)` or the question whether
 anything is being traced may send it another way than a tensor. So a trace says what a module does only where a real call takes the same
@@ -7,6 +7,7 @@ way.
 
 import gc
 import sys
+import threading
 from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
@@ -15,62 +16,100 @@ from torch import nn
 
 from unswayed.sampling.engines.plans.altered import LIBRARIES
 
-Way = frozenset[tuple[CodeType, int]]
+Way = frozenset[tuple[CodeType, int, int]]
 OTHERS = LIBRARIES | sys.stdlib_module_names | {"unswayed", ""}  # whose code decides nothing of its own here
 MADE = "namedtuple_"  # by Python, for whoever has such tuples
+_one_at_a_time = threading.Lock()
 
 
 def way(model: nn.Module, call: Callable[[], Any]) -> Way:
-    """Every instruction, of code that is neither Python's nor a library's, that a call runs inside a forward of the model's modules.
+    """Every step, of code that is neither Python's nor a library's, that a call takes inside a forward of the model's modules.
 
     It is called twice: some releases of Python tell of the instructions of a function only from its second call on. Nothing is
     collected meanwhile, since whoever is told of that, or dies of it, would run in the midst of a forward.
     """
-    walk = _Walk(model)
-    before, collects = sys.gettrace(), gc.isenabled()
-    walk.entry.f_trace_opcodes = True  # at least one frame must have asked before tracing begins
-    gc.disable()
-    try:
-        sys.settrace(walk.enter)
-        call()
-        walk.seen.clear()
-        call()
-    finally:
-        sys.settrace(before)
-        if collects:
-            gc.enable()
+    with _one_at_a_time:  # of several threads; what Python is asked to tell, it tells of all of them
+        walk, collects = _Walk(model), gc.isenabled()
+        gc.disable()
+        try:
+            _told(walk, call)
+        finally:
+            if collects:
+                gc.enable()
     return frozenset(walk.seen)
 
 
 class _Walk:
-    """Notes instructions as they come."""
+    """Notes steps of one thread as they come."""
 
     def __init__(self, model: nn.Module) -> None:
-        self.entry = sys._getframe(1)
         forwards = (getattr(type(module).forward, "__code__", None) for module in model.modules())
         self.forwards = {code for code in forwards if code is not None}
-        self.seen: set[tuple[CodeType, int]] = set()
+        self.seen: set[tuple[CodeType, int, int]] = set()
+        self.thread = threading.get_ident()
 
-    def enter(self, frame: FrameType, event: str, about: Any) -> Any:
-        """Whether a function that is called is looked into."""
+    def looks_into(self, frame: FrameType) -> bool:
+        """Whether the code of this frame is the model's own, in a forward, and not because something is imported for the first time."""
         name = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-        if name in OTHERS or name.startswith(MADE) or not self._inside(frame):
-            return None
-        frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        return self.step
-
-    def step(self, frame: FrameType, event: str, about: Any) -> Any:
-        """One more instruction."""
-        if event == "opcode":
-            self.seen.add((frame.f_code, frame.f_lasti))
-        return self.step
-
-    def _inside(self, frame: FrameType | None) -> bool:
-        """Whether this is, or was called by, a forward, and not because something is imported for the first time."""
-        found = False
-        while frame is not None and frame is not self.entry:
-            if frame.f_code.co_name == "<module>":
+        if name in OTHERS or name.startswith(MADE):
+            return False
+        found, at = False, frame
+        while at is not None and at.f_code is not _told.__code__:
+            if at.f_code.co_name == "<module>":
                 return False
-            found = found or frame.f_code in self.forwards
-            frame = frame.f_back
+            found = found or at.f_code in self.forwards
+            at = at.f_back  # type: ignore[assignment]
         return found
+
+
+if sys.version_info >= (3, 12):
+    # To trace instructions in one thread can crash these releases while another runs the same code; to monitor branches cannot.
+    _EVENTS = sys.monitoring.events
+
+    def _told(walk: _Walk, call: Callable[[], Any]) -> None:
+        """Call twice, and let the walk see which functions the second call enters and which branches it takes."""
+
+        def note(code: CodeType, at: int, to: int = -1) -> None:
+            if threading.get_ident() == walk.thread and walk.looks_into(sys._getframe(1)):
+                walk.seen.add((code, at, to))
+
+        tool = next((tool for tool in (4, 3, 5, 2) if sys.monitoring.get_tool(tool) is None), None)
+        if tool is None:  # others look on in every way there is: nothing is known, so no trace is trusted
+            walk.seen.add((note.__code__, id(walk), -1))
+            return
+        sys.monitoring.use_tool_id(tool, "unswayed")
+        try:
+            for event in (_EVENTS.PY_START, _EVENTS.BRANCH):
+                sys.monitoring.register_callback(tool, event, note)
+            sys.monitoring.set_events(tool, _EVENTS.PY_START | _EVENTS.BRANCH)
+            call()
+            walk.seen.clear()
+            call()
+        finally:
+            sys.monitoring.set_events(tool, 0)
+            sys.monitoring.free_tool_id(tool)
+
+else:
+
+    def _told(walk: _Walk, call: Callable[[], Any]) -> None:
+        """Call twice, and let the walk see every instruction of the second call."""
+
+        def enter(frame: FrameType, event: str, about: Any) -> Any:
+            if not walk.looks_into(frame):
+                return None
+            frame.f_trace_opcodes, frame.f_trace_lines = True, False
+            return step
+
+        def step(frame: FrameType, event: str, about: Any) -> Any:
+            if event == "opcode":
+                walk.seen.add((frame.f_code, frame.f_lasti, -1))
+            return step
+
+        before = sys.gettrace()
+        sys.settrace(enter)
+        try:
+            call()
+            walk.seen.clear()
+            call()
+        finally:
+            sys.settrace(before)
