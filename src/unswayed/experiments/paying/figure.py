@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 SHOWN = tuple(name for name in DATASETS if name != "citeseer")  # as flat as Cora and PubMed
 LOWEST = -0.6  # where the picture ends; a line that leaves it has its name at the edge
+FLAT = {"cora": "--", "pubmed": ":"}  # graphs of few links, drawn in grey
+DARK = {"computers": "#8c564b"}  # instead of black, which is the floor's
 EXACT = ("trained", "label ballots")  # the first that was run on any graph is drawn
 
 
@@ -56,22 +58,24 @@ def _panel(ax: "Axes", groups: dict[Group, list[Row]], methods: Sequence[str], p
             continue
         gain = gains(mine)
         middle, error = gain.mean(axis=0), standard_error(gain)
-        colour = "0.45" if dataset in ("cora", "pubmed") else COLOURS[place % len(COLOURS)]
-        ax.plot(AT, middle, color=colour, linewidth=1.8, marker="o", markersize=3)
+        colour = "0.45" if dataset in FLAT else DARK.get(dataset, COLOURS[place % len(COLOURS)])
+        ax.plot(AT, middle, FLAT.get(dataset, "-"), color=colour, linewidth=1.8, marker="o", markersize=3)
         ax.fill_between(AT, middle - error, middle + error, color=colour, alpha=0.15, linewidth=0)
         ends.append((max(float(middle[-1]), LOWEST + 0.05), dataset, colour))
-    for height, (_, dataset, colour) in zip(
+    for height, (end, dataset, colour) in zip(
         _apart([end[0] for end in sorted(ends)]), sorted(ends), strict=True
     ):
-        ax.text(20.3, height, dataset, color=colour, fontsize=8, va="center")
+        ax.plot((20.15, 20.75), (end, height), color=colour, linewidth=0.7)
+        ax.text(20.9, height, dataset, color=colour, fontsize=8, va="center")
     ax.set(xlim=(0, 25), ylim=(LOWEST, 0.95), xticks=AT)
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(axis="y", color="0.9", linewidth=0.8)
 
 
 def _apart(heights: Sequence[float], least: float = 0.075) -> list[float]:
-    """The heights, lowest first, moved up where two names would lie on each other."""
-    placed: list[float] = []
-    for height in heights:
-        placed.append(max(height, placed[-1] + least) if placed else height)
-    return placed
+    """The heights, lowest first, moved apart where two names would lie on each other: halfway between only up and only down."""
+    up, down = list(heights), list(heights)
+    for i in range(1, len(heights)):
+        up[i] = max(up[i], up[i - 1] + least)
+        down[-1 - i] = min(down[-1 - i], down[-i] - least)
+    return [(high + low) / 2 for high, low in zip(up, down, strict=True)]
