@@ -214,7 +214,7 @@ def refusals():
         (plain, us.Bits([[0, 1]]), "not under Bits"),
         (snapshot, us.Row(data, [busy]), "shaped by links of 1 of the targets"),
         (us.LabelBallots(3), us.Row(data, [0]), "known=labels"),
-        (Plain(), us.Row(data, [0]), "use poll and certify"),
+        (Plain(), us.Row(data, [0]), "poll, then certify"),
         (plain, "row", "The threat must be"),
     ]
 
