@@ -25,8 +25,7 @@ _one_at_a_time = threading.Lock()
 def way(model: nn.Module, call: Callable[[], Any]) -> Way:
     """Every step, of code that is neither Python's nor a library's, that a call takes inside a forward of the model's modules.
 
-    It is called twice: some releases of Python tell of the instructions of a function only from its second call on. Nothing is
-    collected meanwhile, since whoever is told of that, or dies of it, would run in the midst of a forward.
+    Nothing is collected meanwhile, since whoever is told of that, or dies of it, would run in the midst of a forward.
     """
     with _one_at_a_time:  # of several threads; what Python is asked to tell, it tells of all of them
         walk, collects = _Walk(model), gc.isenabled()
@@ -67,7 +66,7 @@ if sys.version_info >= (3, 12):
     _EVENTS = sys.monitoring.events
 
     def _told(walk: _Walk, call: Callable[[], Any]) -> None:
-        """Call twice, and let the walk see which functions the second call enters and which branches it takes."""
+        """Call, and let the walk see which functions are entered and which branches taken."""
 
         def note(code: CodeType, at: int, to: int = -1) -> None:
             if threading.get_ident() == walk.thread and walk.looks_into(sys._getframe(1)):
@@ -83,8 +82,6 @@ if sys.version_info >= (3, 12):
                 sys.monitoring.register_callback(tool, event, note)
             sys.monitoring.set_events(tool, _EVENTS.PY_START | _EVENTS.BRANCH)
             call()
-            walk.seen.clear()
-            call()
         finally:
             sys.monitoring.set_events(tool, 0)
             sys.monitoring.free_tool_id(tool)
@@ -92,7 +89,7 @@ if sys.version_info >= (3, 12):
 else:
 
     def _told(walk: _Walk, call: Callable[[], Any]) -> None:
-        """Call twice, and let the walk see every instruction of the second call."""
+        """Call, and let the walk see every instruction."""
 
         def enter(frame: FrameType, event: str, about: Any) -> Any:
             if not walk.looks_into(frame):
@@ -108,8 +105,6 @@ else:
         before = sys.gettrace()
         sys.settrace(enter)
         try:
-            call()
-            walk.seen.clear()
             call()
         finally:
             sys.settrace(before)
