@@ -84,7 +84,7 @@ class Classifier:
             try:
                 return self._answer(graph, x, edge_index, count)
             except (RuntimeError, IndexError, ValueError, AssertionError, TypeError) as error:
-                if ran_out_of_memory(error):
+                if is_out_of_memory(error):
                     raise
                 self.ask_alone("graph", f"it failed on a batch: {error}")
         if count > 1:
@@ -269,9 +269,12 @@ def _apart(
         yield None if x is None else x[i * n : (i + 1) * n], own
 
 
-def ran_out_of_memory(error: Exception) -> bool:
-    """Whether a failure says nothing of the classifier, only of the machine."""
-    return isinstance(error, torch.OutOfMemoryError) or "memory" in str(error).lower()
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory ran out, on any device, which says nothing of the classifier."""
+    words = str(error).lower()
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or (
+        "out of memory" in words or "can't allocate memory" in words or "not enough memory" in words
+    )
 
 
 def batch_of(graph: Graph, count: int, device: torch.device) -> Tensor:

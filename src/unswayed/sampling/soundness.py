@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from unswayed.errors import InputError, UnsoundModel
-from unswayed.sampling.classifier import Classifier, ran_out_of_memory
+from unswayed.sampling.classifier import Classifier, is_out_of_memory
 from unswayed.sampling.digest import settings_of
 from unswayed.sampling.inputs import Graph
 from unswayed.sampling.signatures import GIVEN, parameters_of
@@ -116,7 +116,7 @@ def _first(classifier: Classifier, ask: Callable[[Classifier, int], Tensor]) -> 
     try:
         return ask(classifier, 0)
     except (RuntimeError, TypeError, IndexError) as error:
-        if ran_out_of_memory(error):
+        if is_out_of_memory(error):
             raise
         graph = getattr(classifier.threat, "graph", None)
         x = getattr(graph, "x", None)

@@ -6,12 +6,12 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from unswayed.sampling.classifier import Classifier
+from unswayed.sampling.classifier import Classifier, is_out_of_memory
 from unswayed.sampling.drawing import distinct
 from unswayed.sampling.engines.asking.alone import Alone
 from unswayed.sampling.engines.asking.checked import Checked, Flips
 from unswayed.sampling.engines.engine import spans
-from unswayed.sampling.engines.machine.batching import fastest, give_up, is_out_of_memory
+from unswayed.sampling.engines.machine.batching import fastest, give_up
 from unswayed.sampling.engines.machine.room import Share
 from unswayed.sampling.question import Question
 from unswayed.sampling.sparse_graphs import SparseLayout

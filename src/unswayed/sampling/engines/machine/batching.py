@@ -6,6 +6,7 @@ from collections.abc import Callable
 import torch
 
 from unswayed.errors import WorldError
+from unswayed.sampling.classifier import is_out_of_memory
 
 LARGEST = 1024
 PATIENCE = 3  # sizes in a row that bring nothing before the search stops
@@ -44,14 +45,6 @@ def _timed(ask: Callable[[int], None], size: int, device: torch.device) -> float
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     return max(clock() - begin, 1e-9)
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory ran out, on any device."""
-    words = str(error).lower()
-    return isinstance(error, MemoryError | torch.OutOfMemoryError) or (
-        "out of memory" in words or "can't allocate memory" in words or "not enough memory" in words
-    )
 
 
 def give_up() -> WorldError:

@@ -12,7 +12,8 @@ from typing import TypeVar
 
 import torch
 
-from unswayed.sampling.engines.machine.batching import give_up, is_out_of_memory
+from unswayed.sampling.classifier import is_out_of_memory
+from unswayed.sampling.engines.machine.batching import give_up
 
 Result = TypeVar("Result")
 
