@@ -25,7 +25,8 @@ _one_at_a_time = threading.Lock()
 def way(model: nn.Module, call: Callable[[], Any]) -> Way:
     """Every step, of code that is neither Python's nor a library's, that a call takes inside a forward of the model's modules.
 
-    Nothing is collected meanwhile, since whoever is told of that, or dies of it, would run in the midst of a forward.
+    It is called twice, since a first call may take other steps: layers make code when they are first used. Nothing is
+    collected meanwhile, since whoever is told of that, or dies of it, would run in the midst of a forward.
     """
     with _one_at_a_time:  # of several threads; what Python is asked to tell, it tells of all of them
         walk, collects = _Walk(model), gc.isenabled()
@@ -66,7 +67,7 @@ if sys.version_info >= (3, 12):
     _EVENTS = sys.monitoring.events
 
     def _told(walk: _Walk, call: Callable[[], Any]) -> None:
-        """Call, and let the walk see which functions are entered and which branches taken."""
+        """Call twice, and let the walk see which functions the second call enters and which branches it takes."""
 
         def note(code: CodeType, at: int, to: int = -1) -> None:
             if threading.get_ident() == walk.thread and walk.looks_into(sys._getframe(1)):
@@ -82,6 +83,8 @@ if sys.version_info >= (3, 12):
                 sys.monitoring.register_callback(tool, event, note)
             sys.monitoring.set_events(tool, _EVENTS.PY_START | _EVENTS.BRANCH)
             call()
+            walk.seen.clear()
+            call()
         finally:
             sys.monitoring.set_events(tool, 0)
             sys.monitoring.free_tool_id(tool)
@@ -89,7 +92,7 @@ if sys.version_info >= (3, 12):
 else:
 
     def _told(walk: _Walk, call: Callable[[], Any]) -> None:
-        """Call, and let the walk see every instruction."""
+        """Call twice, and let the walk see every instruction of the second call."""
 
         def enter(frame: FrameType, event: str, about: Any) -> Any:
             if not walk.looks_into(frame):
@@ -105,6 +108,8 @@ else:
         before = sys.gettrace()
         sys.settrace(enter)
         try:
+            call()
+            walk.seen.clear()
             call()
         finally:
             sys.settrace(before)
