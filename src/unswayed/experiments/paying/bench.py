@@ -27,6 +27,7 @@ class Bench:
     device: str
     samples: int
     taught: dict[str, Tensor] = field(default_factory=dict)  # what a teacher said, by protocol
+    heard: Arrays = field(default_factory=dict)  # votes that no training decides, by name
 
     @classmethod
     def of(cls, case: Case, *, device: str = "cpu", samples: int = 10_000) -> "Bench":

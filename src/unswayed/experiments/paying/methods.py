@@ -151,12 +151,13 @@ def smoothed(bench: Bench) -> tuple[Arrays, Facts]:
 
     def ask(model: nn.Module, about: Facts, noise: Any, data: dict[str, Data]) -> None:
         for part, targets in nodes.items():
-            purpose = "select" if part == "val" else "certify"
-            votes = us.poll(
-                model, us.Row(data[part], targets), noise, samples=bench.samples, device=bench.device,
-                purpose=purpose, progress=False,
-            )  # fmt: skip
-            arrays[f"{part}-{len(tried)}"] = votes.counts.astype(np.int32)
+            name, purpose = f"{part}-{len(tried)}", "select" if part == "val" else "certify"
+            if name not in bench.heard:
+                votes = us.poll(
+                    model, us.Row(data[part], targets), noise, samples=bench.samples, device=bench.device,
+                    purpose=purpose, progress=False,
+                )  # fmt: skip
+                arrays[name] = votes.counts.astype(np.int32)
         tried.append({**about, "noise": noise.to_dict()})
 
     said = {
@@ -165,6 +166,7 @@ def smoothed(bench: Bench) -> tuple[Arrays, Facts]:
     heard = {"model": "label ballots", **bench.about(bench.label_ballots)}
     for noise in NOISES:
         ask(Tally().eval(), heard, noise, said)
+    bench.heard.update(arrays)
     plain = Data(x=graph.x, edge_index=graph.edge_index)
     soft = bench.soft_labels() if bench.dataset.num_features else None
     for learnt, noises in TRAINED_UNDER.items() if soft is not None else ():
@@ -179,7 +181,7 @@ def smoothed(bench: Bench) -> tuple[Arrays, Facts]:
     arrays |= {f"{part}-ones": degree[targets].numpy() for part, targets in nodes.items()}
     arrays["val-truth"] = bench.dataset.labels[nodes["val"]].numpy()
     facts = {"threat": "row", "tried": tried, "samples": bench.samples, "entries": len(degree) - 1}
-    return arrays, facts
+    return {**bench.heard, **arrays}, facts
 
 
 def ballots_of(dataset: Dataset, known: Tensor) -> Tensor:

@@ -25,13 +25,14 @@ _one_at_a_time = threading.Lock()
 def way(model: nn.Module, call: Callable[[], Any]) -> Way:
     """Every step, of code that is neither Python's nor a library's, that a call takes inside a forward of the model's modules.
 
-    It is called twice, since a first call may take other steps: layers make code when they are first used. Nothing is
-    collected meanwhile, since whoever is told of that, or dies of it, would run in the midst of a forward.
+    The second of two calls is looked at, since a first one may take other steps: layers make code when they are first used.
+    Nothing is collected meanwhile, since whoever is told of that, or dies of it, would run in the midst of a forward.
     """
     with _one_at_a_time:  # of several threads; what Python is asked to tell, it tells of all of them
         walk, collects = _Walk(model), gc.isenabled()
         gc.disable()
         try:
+            call()
             _told(walk, call)
         finally:
             if collects:
@@ -47,11 +48,15 @@ class _Walk:
         self.forwards = {code for code in forwards if code is not None}
         self.seen: set[tuple[CodeType, int, int]] = set()
         self.thread = threading.get_ident()
+        self.others: dict[int, Any] = {}  # whose globals these are; held, so that no id comes twice
 
     def looks_into(self, frame: FrameType) -> bool:
         """Whether the code of this frame is the model's own, in a forward, and not because something is imported for the first time."""
+        if id(frame.f_globals) in self.others:
+            return False
         name = str(frame.f_globals.get("__name__", "")).partition(".")[0]
         if name in OTHERS or name.startswith(MADE):
+            self.others[id(frame.f_globals)] = frame.f_globals
             return False
         found, at = False, frame
         while at is not None and at.f_code is not _told.__code__:
@@ -67,7 +72,7 @@ if sys.version_info >= (3, 12):
     _EVENTS = sys.monitoring.events
 
     def _told(walk: _Walk, call: Callable[[], Any]) -> None:
-        """Call twice, and let the walk see which functions the second call enters and which branches it takes."""
+        """Let the walk see which functions the call enters and which branches it takes."""
 
         def note(code: CodeType, at: int, to: int = -1) -> None:
             if threading.get_ident() == walk.thread and walk.looks_into(sys._getframe(1)):
@@ -83,8 +88,6 @@ if sys.version_info >= (3, 12):
                 sys.monitoring.register_callback(tool, event, note)
             sys.monitoring.set_events(tool, _EVENTS.PY_START | _EVENTS.BRANCH)
             call()
-            walk.seen.clear()
-            call()
         finally:
             sys.monitoring.set_events(tool, 0)
             sys.monitoring.free_tool_id(tool)
@@ -92,7 +95,7 @@ if sys.version_info >= (3, 12):
 else:
 
     def _told(walk: _Walk, call: Callable[[], Any]) -> None:
-        """Call twice, and let the walk see every instruction of the second call."""
+        """Let the walk see every instruction of the call."""
 
         def enter(frame: FrameType, event: str, about: Any) -> Any:
             if not walk.looks_into(frame):
@@ -108,8 +111,6 @@ else:
         before = sys.gettrace()
         sys.settrace(enter)
         try:
-            call()
-            walk.seen.clear()
             call()
         finally:
             sys.settrace(before)
