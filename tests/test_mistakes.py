@@ -118,11 +118,12 @@ def test_what_warms_up_does_not_count_as_time_left(monkeypatch):
     monkeypatch.setattr("unswayed.watching.time.monotonic", lambda: clock[0])
     watch = Watch("polling", 1_000, wanted=True)
     watch._say = said.append
+    # the first answer takes a second, the others 10 ms each
     for at, answers in (
         (1.0, 1),
         (1.1, 10),
         (1.2, 10),
-    ):  # the first answer takes a second, the others 10 ms each
+    ):
         clock[0] = at
         watch(answers)
     assert said == ["polling: 100 answers a second, about 10 s left."]

@@ -205,9 +205,8 @@ def test_files_come_back_as_they_went(tmp_path_factory, counts, noise, ones):
     assert again == votes
     assert np.array_equal(again.blocks, votes.blocks)
     assert dict(again.provenance) == dict(votes.provenance)
-    assert [file.name for file in path.parent.iterdir()] == [
-        "votes.npz"
-    ]  # nothing half-written is left behind
+    # nothing half-written is left behind
+    assert [file.name for file in path.parent.iterdir()] == ["votes.npz"]
 
 
 def test_a_cut_or_altered_file_is_refused_and_never_unpickled(tmp_path):

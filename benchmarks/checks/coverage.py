@@ -61,9 +61,8 @@ def family_false_rate(
 ) -> float:
     """How often any of many certificates at alpha/targets is false when one noise draw serves all targets."""
     laws = rng.dirichlet([8.0, 8.0, 4.0], size=targets)
-    laws[: targets // 2, :2] = laws[: targets // 2, :2].mean(
-        axis=1, keepdims=True
-    )  # half of the targets are tied
+    # half of the targets are tied
+    laws[: targets // 2, :2] = laws[: targets // 2, :2].mean(axis=1, keepdims=True)
     false = 0
     for _ in range(repetitions):
         shared = np.sort(rng.random(d))

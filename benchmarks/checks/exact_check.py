@@ -28,9 +28,8 @@ LOOSE = Fraction(1, 10**11)
 def atoms(p_add: Fraction, p_delete: Fraction, adds: int, deletes: int) -> list[tuple[Fraction, Fraction]]:
     """(X-mass, Y-mass) of every atom, most probable under X relative to Y first."""
     result = []
-    for i in range(
-        deletes + 1
-    ):  # of the ones under attack, i read 0: unlike the clean input, like the attacked one
+    # of the ones under attack, i read 0: unlike the clean input, like the attacked one
+    for i in range(deletes + 1):
         x_i = math.comb(deletes, i) * p_delete**i * (1 - p_delete) ** (deletes - i)
         y_i = math.comb(deletes, i) * (1 - p_add) ** i * p_add ** (deletes - i)
         for j in range(adds + 1):  # of the zeros under attack, j read 1

@@ -35,9 +35,8 @@ def child(store: str, samples: int) -> None:
 
     polling.SAVE_EVERY = 0.0
     x = torch.rand(40, 24, generator=torch.Generator().manual_seed(1)) < 0.5
-    us.poll(
-        classifier, us.Bits(x), us.Flip(beta=0.7), samples=1, engine="generic"
-    )  # everything is imported now
+    # everything is imported now
+    us.poll(classifier, us.Bits(x), us.Flip(beta=0.7), samples=1, engine="generic")
     print("polling", flush=True)
     us.poll(classifier, us.Bits(x), us.Flip(beta=0.7), samples=samples, store=store, engine="generic")
 

@@ -61,10 +61,11 @@ NEAREST = {
     "mask": "noise",
 }
 LONG = ("test_coverage.py", "test_brute_force.py", "test_exact_check.py", "in_1e11", "100000000")
+# of processor time, for any one test and for all of them; a module's own alone
 SECONDS = {
     False: (30, 200),
     True: (15, 75),
-}  # of processor time, for any one test and for all of them; a module's own alone
+}
 MEMORY = 3 * 2**30  # bytes that a run of the tests may address
 
 
@@ -106,9 +107,8 @@ def run_tests(root: Path, tests: list[str], alone: bool) -> int:
     os.dup2(nowhere, 2)
     signal.setitimer(signal.ITIMER_PROF, for_one)  # importing and collecting, too
     resource.setrlimit(resource.RLIMIT_CPU, (for_all, for_all + 1))
-    resource.setrlimit(
-        resource.RLIMIT_AS, (MEMORY, MEMORY)
-    )  # a mutant must not take it all: its test fails instead
+    # a mutant must not take it all: its test fails instead
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     import pytest
 
     options = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", "--hypothesis-seed=0"]

@@ -9,9 +9,8 @@ import numpy.typing as npt
 from unswayed.errors import InputError
 
 IntArray = npt.NDArray[np.int64]
-Name = (
-    str | int | float | bool
-)  # what JSON can say: numbers stay numbers, so that labels 1 and 2 are told from places
+# what JSON can say: numbers stay numbers, so that labels 1 and 2 are told from places
+Name = str | int | float | bool
 
 SHOWN = 8  # names that a refusal lists
 

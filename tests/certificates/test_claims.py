@@ -8,9 +8,8 @@ from benchmarks.checks import coverage_claims
 from unswayed.theory import bounds
 
 TIMES, SAMPLES, ALPHA = 2_000, 200, 0.05
-ALLOWED = (
-    float(stats.binom.isf(1e-6, TIMES, ALPHA)) / TIMES
-)  # what a rate of alpha exceeds once in a million runs
+# what a rate of alpha exceeds once in a million runs
+ALLOWED = float(stats.binom.isf(1e-6, TIMES, ALPHA)) / TIMES
 
 
 def rate(case, method):

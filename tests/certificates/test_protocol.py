@@ -141,9 +141,8 @@ def test_accuracy_and_recall_count_by_hand(certs):
             {"adds": certs.about.zeros, "deletes": certs.about.ones}.get(change),
         )
         for k in (0, 1, 2, 5, 60):
-            most_changes = (
-                [k] * 4 if most is None else [min(k, m) for m in most]
-            )  # nobody deletes more than there is
+            # nobody deletes more than there is
+            most_changes = [k] * 4 if most is None else [min(k, m) for m in most]
             right = [certs.label[i] == y[i] and sizes[i] >= most_changes[i] for i in range(4)]
             assert certs.accuracy(y, at=k, change=change) == np.mean(right)
             assert certs.recall(y, positive=0, at=[k], change=change)[0] == np.mean(right[:3])

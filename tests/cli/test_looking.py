@@ -67,9 +67,8 @@ def test_explain_from_a_store_and_afresh_agree(call_json, own):
     fresh = call_json("explain", "9", *plain)
     assert stored["votes"] == fresh["votes"]
     assert stored["size"] == fresh["size"]
-    promise = [
-        told["statement"].partition(" Of ")[0] for told in (stored, fresh)
-    ]  # audits are of different runs
+    # audits are of different runs
+    promise = [told["statement"].partition(" Of ")[0] for told in (stored, fresh)]
     assert promise[0] == promise[1]
     assert "agreed" in stored["statement"]
 

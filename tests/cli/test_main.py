@@ -28,9 +28,8 @@ def test_help_lists_every_command_and_imports_none():
 
 def test_help_costs_less_than_half_a_second():
     def spent():
-        used = resource.getrusage(
-            resource.RUSAGE_CHILDREN
-        )  # processor time: what else runs here does not count
+        # processor time: what else runs here does not count
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
         return used.ru_utime + used.ru_stime
 
     times = []

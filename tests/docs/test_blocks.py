@@ -110,9 +110,8 @@ class Page:
 
     def _python(self, block: Block) -> str:
         out = io.StringIO()
-        code = compile(
-            "\n" * block.line + block.body, self.name, "exec"
-        )  # so that a traceback names the line
+        # so that a traceback names the line
+        code = compile("\n" * block.line + block.body, self.name, "exec")
         with contextlib.redirect_stdout(out):
             exec(code, self.module.__dict__)
         return out.getvalue()

@@ -72,10 +72,11 @@ def test_models_are_trained_on_the_features_that_they_are_asked_with(model: str,
 def test_the_audit_is_timed_apart() -> None:
     asked = question("row")
     audit = bench.audited(asked, choose(asked), samples=50)
+    # fewer answers than a poll's 300: all of them
     assert (len(audit.heard), audit.number("same")) == (
         150,
         150,
-    )  # fewer answers than a poll's 300: all of them
+    )
     assert audit.seconds > 0
 
 

@@ -37,9 +37,8 @@ def small() -> Iterator[Dataset]:
             patch.setattr(module, "LEVELS", {**LEVELS, "small": ((0.02, 0.6), (0.05, 0.8))})
         patch.setattr(work, "load", lambda name, fetch: dataset)
         patch.setattr(work, "TRAINING", WholeSettings(steps=30))
-        truth = torch.nn.functional.one_hot(
-            data.y, CLASSES
-        ).float()  # teachers and floors have tests of their own
+        # teachers and floors have tests of their own
+        truth = torch.nn.functional.one_hot(data.y, CLASSES).float()
         patch.setattr(work, "soft_labels", lambda seen, *_, **__: truth[seen.kept])
         patch.setattr(work, "floors", lambda *_, **__: [Floor("mlp", data.y, 0.8, 0.8)])
         yield dataset

@@ -98,9 +98,8 @@ def test_publishing_writes_rows_and_curves_and_leaves_out_what_is_not_complete(t
     assert "| cora | gcn-mean | clean | transductive | 1 | 0.500 |" in text  # one split has no spread
     assert "| -0.100 |" in text  # the gain over the floor, negative and said so
     assert "0.55 / 0.50 / 0.49" in text
-    assert (
-        "`unswayed reproduce figure1` | abc | a machine | 1 | 2 | 5 | 1 |" in text
-    )  # trained once, polled five times
+    # trained once, polled five times
+    assert "`unswayed reproduce figure1` | abc | a machine | 1 | 2 | 5 | 1 |" in text
 
 
 def test_votes_are_shared_between_figures_and_each_training_is_done_once():

@@ -124,3 +124,22 @@ def raise_():
 
 def exhaust():
     raise MemoryError("no room for 1 TB")
+
+
+# a caller in a process of its own, and the model that it imports
+DRIVER = """
+import sys, time
+sys.path.insert(0, {folder!r})
+import unswayed as us
+from parity_model import slow
+runner = us.RayRunner(address={address!r})
+votes = us.poll(slow, us.Bits([[0, 1, 1, 0, 1, 0], [1, 1, 0, 0, 0, 1]]), us.Flip(beta=0.7), samples=4000, seed=3,
+                classes=2, store={store!r}, runner=runner, audit=3)  # each answer takes its time
+print(int(votes.counts.sum()))
+"""
+MODEL = """
+import time
+def slow(rows):
+    time.sleep({pause})
+    return rows[:, :3].sum(axis=1) % 2
+"""

@@ -22,6 +22,8 @@ from unswayed.store import Store
 from unswayed.votes import Votes
 
 from .blocks import (
+    DRIVER,
+    MODEL,
     Counted,
     Fuse,
     Net,
@@ -313,24 +315,6 @@ class TestFaults:
             list(greedy.run(bits(parity), cut(4, 2)))
 
 
-DRIVER = """
-import sys, time
-sys.path.insert(0, {folder!r})
-import unswayed as us
-from parity_model import slow
-runner = us.RayRunner(address={address!r})
-votes = us.poll(slow, us.Bits([[0, 1, 1, 0, 1, 0], [1, 1, 0, 0, 0, 1]]), us.Flip(beta=0.7), samples=4000, seed=3,
-                classes=2, store={store!r}, runner=runner, audit=3)  # each answer takes its time
-print(int(votes.counts.sum()))
-"""
-MODEL = """
-import time
-def slow(rows):
-    time.sleep({pause})
-    return rows[:, :3].sum(axis=1) % 2
-"""
-
-
 @pytest.mark.slow
 class TestDrivers:
     """Callers in processes of their own."""
@@ -376,27 +360,6 @@ class TestDrivers:
 
 
 class TestSettings:
-    def test_no_ray_is_one_sentence(self, monkeypatch):
-        monkeypatch.setitem(sys.modules, "ray", None)
-        with pytest.raises(InputError, match=r"pip install 'unswayed\[ray\]'"):
-            list(RayRunner().run(bits(parity), cut(4, 2)))
-
-    def test_a_gpu_question_needs_gpus(self):
-        with pytest.raises(InputError, match="gpus_per_task"):
-            list(RayRunner().run(bits(parity, device="cuda"), cut(4, 2)))
-
-    @pytest.mark.parametrize(
-        "wrong", [{"workers": 0}, {"cpus_per_task": -1}, {"gpus_per_task": -1}, {"retries": -1}]
-    )
-    def test_impossible_settings_are_refused(self, wrong):
-        with pytest.raises(InputError):
-            RayRunner(**wrong)
-
-    def test_slots(self):
-        assert RayRunner(cpus_per_task=2).slots({"CPU": 7.0}) == 3
-        assert RayRunner(gpus_per_task=0.5).slots({"CPU": 7.0, "GPU": 2.0}) == 4
-        assert RayRunner(gpus_per_task=1).slots({"CPU": 7.0}) == 0
-
     def test_what_cannot_be_sent_is_refused(self, runner):
         import threading
 
@@ -413,12 +376,6 @@ class TestSettings:
         with RayRunner() as runner:  # would start its own, but Ray is initialised already
             assert len(table(runner.run(bits(parity), cut(4, 2)))) == 2
         assert ray.is_initialized()
-
-    @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1"])
-    def test_nobody_answers(self, address, monkeypatch):
-        monkeypatch.setattr(ray, "is_initialized", lambda: False)
-        with pytest.raises(WorldError, match=f"No Ray cluster could be reached at '{address}'"):
-            list(RayRunner(address=address).run(bits(parity), cut(4, 2)))
 
 
 def test_votes_are_votes(runner):

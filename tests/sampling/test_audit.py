@@ -152,9 +152,8 @@ def test_resuming_audits_what_was_counted_before_and_asks_nothing_twice(tmp_path
     first = us.poll(net(), threat, NOISE, samples=1000, store=store)
     asked = {(h[1], h[2]) for h in first.notes["audit"]["heard"]}
     both = us.poll(net(), threat, NOISE, samples=3000, store=store)
-    assert (
-        both.notes["audit"]["heard"] == once.notes["audit"]["heard"]
-    )  # the same random choice of all answers
+    # the same random choice of all answers
+    assert both.notes["audit"]["heard"] == once.notes["audit"]["heard"]
     assert len(asked & {(h[1], h[2]) for h in both.notes["audit"]["heard"]}) > 50
 
 

@@ -70,9 +70,8 @@ def test_lookup_agrees_with_exact_decisions_next_to_every_floor() -> None:
     words = sorted({floor + off for floor in gaps.floors for off in (-1, 0, 1)} | {0, 2**64 - 1})
     found, tied = gaps(torch.tensor([word - 2**63 for word in words]))
     for word, gap, open_ in zip(words, found.tolist(), tied.tolist(), strict=True):
-        lowest = gaps.decide(
-            word, lambda _: 2**64 - 1
-        )  # the largest U with this first word has the smallest gap
+        # the largest U with this first word has the smallest gap
+        lowest = gaps.decide(word, lambda _: 2**64 - 1)
         highest = gaps.decide(word, lambda _: 0)
         assert open_ or lowest == highest == gap
         assert gap <= lowest

@@ -120,9 +120,8 @@ def test_tails_are_granted_what_is_stated(p, q):
     standing = np.exp(-variance[1] * (1 - np.cos(theta))).sum()
     rounding = 64 * (500 * standing / period + 64) * 2.0**-53
     assert error == pytest.approx(4 * np.exp(-38.0) * period + rounding)
-    assert _waves(period, 3)[0] == pytest.approx(
-        2 * np.pi * np.arange(1, period // 2 + 1) / period
-    )  # all stand
+    # all stand
+    assert _waves(period, 3)[0] == pytest.approx(2 * np.pi * np.arange(1, period // 2 + 1) / period)
     assert len(_waves(period, 300)[0]) == int(np.arccos(1 - 38 / 300) / (2 * np.pi) * period)
 
 

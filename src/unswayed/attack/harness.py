@@ -145,9 +145,8 @@ class _Siege:
         size = int(self.certs.size[target])
         if size < 0:
             return
-        for kind in sorted(
-            self.kinds
-        ):  # the gradient first: what it finds bounds the more expensive searches
+        # the gradient first: what it finds bounds the more expensive searches
+        for kind in sorted(self.kinds):
             limit = min(int(self.certs.votes.entries[target]), most or sys.maxsize)
             if self.attacked[target] >= 0:
                 limit = min(limit, int(self.attacked[target]) - 1)

@@ -78,9 +78,8 @@ def to_newcomers(links: Links, known: Tensor, classes: int, sharpness: float) ->
 def two_hop(links: Links, known: Tensor, classes: int, sharpness: float) -> Said:
     """What every node says of labels to a newcomer and over each stored link, the label at the other end left out."""
     counts = _counted(links, known, classes)
-    silent = (known[links.voter] < 0) & (
-        known[links.target] >= 0
-    )  # the only links over which something is left out
+    # the only links over which something is left out
+    silent = (known[links.voter] < 0) & (known[links.target] >= 0)
     wide = classes + 1
     key = links.voter[silent] * wide + known[links.target[silent]]
     found, place = torch.unique(key, return_inverse=True)

@@ -54,9 +54,8 @@ class BallotModel(Tabled):
     own_table: Tensor  # int64[n, C]: o
     base_table: Tensor  # int64[n, C]: τ·o
     ballot_table: Tensor  # int32[R, C]: q, the first n rows what each node says to a newcomer
-    link_codes: (
-        Tensor | None
-    )  # int64[2m], sorted: target · n + voter, where stored links speak by rows of their own
+    # int64[2m], sorted: target · n + voter, where stored links speak by rows of their own
+    link_codes: Tensor | None
     link_rows: Tensor | None  # int32[2m]: those rows
     feature_hash: Tensor | None  # uint8[32]
     seen: Tensor | None  # bool[n]: nodes whose links have shaped the ballots

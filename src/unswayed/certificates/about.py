@@ -13,11 +13,12 @@ from unswayed.naming import Name, places, plain
 
 IntArray = npt.NDArray[np.int64]
 
+# what a size counts: changes of any kind, additions alone, deletions alone
 CHANGES = (
     "any",
     "adds",
     "deletes",
-)  # what a size counts: changes of any kind, additions alone, deletions alone
+)
 
 
 def check_change(change: str) -> str:

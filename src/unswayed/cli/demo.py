@@ -21,12 +21,13 @@ CONTACTS = "highschool"
 AT = (0, 1, 5, 10)
 SAMPLES = 10_000
 BETA = 0.8
+# a demo's patience
 QUICK: dict[str, Any] = {
     "taus": (2.0,),
     "steps": 150,
     "check_every": 25,
     "distil": False,
-}  # a demo's patience
+}
 NEXT = """\
 Your own graph:       unswayed prove --edges E.csv --features X.csv --labels Y.csv --report mine.html
 Any model at all:     unswayed certify --help

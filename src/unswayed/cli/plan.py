@@ -268,10 +268,11 @@ def run_plan(plan: Plan, threat: Threat, model: Any, record: Record | None) -> V
 def _ask(plan: Plan, *question: Any, **settings: Any) -> Votes:
     """Poll; an error that the user's own model file raised is theirs to mend, and says so."""
     try:
+        # models print and Ray announces deaths; stdout is for the result
         with (
             ceiling_said(),
             redirect_stdout(sys.stderr),
-        ):  # models print and Ray announces deaths; stdout is for the result
+        ):
             return poll(*question, **settings)
     except UnswayedError:
         raise

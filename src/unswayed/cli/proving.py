@@ -203,9 +203,8 @@ def _trained(plan: ProvePlan, progress: Any) -> Any:
     from unswayed.models.training.ballot_settings import BallotSettings
     from unswayed.models.training.ballots import fit_ballots
 
-    strangers = bool(
-        torch.isin(plan.targets.ids, plan.split.test).all()
-    )  # what is presumed holds no link of theirs
+    # what is presumed holds no link of theirs
+    strangers = bool(torch.isin(plan.targets.ids, plan.split.test).all())
     asked: dict[str, Any] = {
         "attack_size": plan.attack_size,
         "voters": plan.voters,

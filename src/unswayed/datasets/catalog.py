@@ -73,9 +73,8 @@ def _planetoid_entry(folder: str, files: tuple[str, ...], *counts: int) -> Entry
 
 
 _MUTAG = Wheel("grakel==0.1.10", "310", "grakel/tests/data/MUTAG", _tu("MUTAG", "node_labels"))
-_CONTACTS = Wheel(
-    "hypergraphx==1.8.0", "312", "tests/test_data/hs", ("High-School_data_2013.csv",)
-)  # SocioPatterns, for non-commercial use: fetched, never shipped
+# SocioPatterns, for non-commercial use: fetched, never shipped
+_CONTACTS = Wheel("hypergraphx==1.8.0", "312", "tests/test_data/hs", ("High-School_data_2013.csv",))
 
 _PAPER = (  # nodes, edges, features, classes, graphs
     _planetoid_entry("Cora", CORA_TEXT, 2708, 5278, 1433, 7),

@@ -91,9 +91,8 @@ def _borrowed(folder: Path, name: str) -> Any:
         contextlib.redirect_stderr(quiet),
         warnings.catch_warnings(),
     ):
-        warnings.filterwarnings(
-            "ignore", "The given NumPy array is not writable"
-        )  # PyG's, of what pandas lent it
+        # PyG's, of what pandas lent it
+        warnings.filterwarnings("ignore", "The given NumPy array is not writable")
         (Path(root) / name).mkdir()
         (Path(root) / name / "raw").symlink_to(folder.resolve(), target_is_directory=True)
         yield root

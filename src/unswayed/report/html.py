@@ -264,7 +264,6 @@ def _flags_section(summary: Summary) -> str:
 def _command(summary: Summary) -> str:
     if not summary.command:
         return "<p>This report was made from Python; the provenance above says what was asked.</p>"
-    words = " ".join(
-        f"<span>{word}</span>" for word in escape(summary.command).split(" ")
-    )  # none breaks at its hyphens
+    # none breaks at its hyphens
+    words = " ".join(f"<span>{word}</span>" for word in escape(summary.command).split(" "))
     return f'<pre tabindex="0"><code id="command">{words}</code></pre><button type="button" id="copy">Copy</button>'

@@ -36,9 +36,8 @@ class Run:
         self.about = (__version__, name, [held], max(1, int(runner.cpus_per_task)))
         self.waiting: deque[Block] = deque()
         self.asked: dict[Any, tuple[Block, ...]] = {}
-        self.deaths: dict[
-            Block, int
-        ] = {}  # workers that died over a block; one that is named here is asked alone
+        # workers that died over a block; one that is named here is asked alone
+        self.deaths: dict[Block, int] = {}
         self.slots, self.last_room = 0, time.monotonic()
 
     def results(self, blocks: Sequence[Block]) -> Iterator[Counted]:

@@ -77,9 +77,8 @@ class SerialRunner:
         try:
             labels = engine.ask(block.start, block.stop, block.targets)
         finally:
-            engine.tick = (
-                Engine.tick
-            )  # an engine that knew its runner would be freed, with all it holds, only some time later
+            # an engine that knew its runner would be freed, with all it holds, only some time later
+            engine.tick = Engine.tick
         if told < labels.numel():  # not every engine tells of its answers as they come
             self.watch(labels.numel() - told)
         return labels

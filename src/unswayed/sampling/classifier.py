@@ -166,9 +166,8 @@ class Classifier:
 
     def _ask_dense(self, graph: Graph, x: Tensor | None, edge_index: Tensor, count: int) -> Any:
         n = graph.num_nodes
-        _ = self._attributes(
-            graph, x, edge_index
-        )  # refused: an adjacency of zeros and ones has no room for them
+        # refused: an adjacency of zeros and ones has no room for them
+        _ = self._attributes(graph, x, edge_index)
         kind = x.dtype if x is not None and x.is_floating_point() else self.dtype or torch.get_default_dtype()
         adjacency = torch.zeros((count, n, n), dtype=kind, device=edge_index.device)
         adjacency[edge_index[0] // n, edge_index[0] % n, edge_index[1] % n] = 1

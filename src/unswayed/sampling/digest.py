@@ -33,9 +33,8 @@ from unswayed.sampling.sources import (
 PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), range, slice)
 TORCH = (torch.dtype, torch.device, torch.layout, torch.Size, torch.memory_format)
 PRINTED: frozenset[type] = frozenset({*PLAIN, *TORCH})  # their printed form says all
-INTERNAL = frozenset(vars(nn.Module())) | {
-    "inspector"
-}  # among them `training`, which a poll sets and restores
+# among them `training`, which a poll sets and restores
+INTERNAL = frozenset(vars(nn.Module())) | {"inspector"}
 HOOKS = ("_forward_pre_hooks", "_forward_hooks")
 NO_SETTING = (Tensor, nn.Module, type(None))
 

@@ -44,9 +44,8 @@ class SeatStream(Stream):
         options = noise.options()
         clean = self.threat.row(target)  # type: ignore[attr-defined]
         kept = seats.kept_rows(self, start, stop, clean, options["kept"], options["seats"], target=target)
-        kept = pad(
-            kept, (0, entries - kept.shape[1])
-        )  # an arrival that has joined the graph has a place, too
+        # an arrival that has joined the graph has a place, too
+        kept = pad(kept, (0, entries - kept.shape[1]))
         return torch.zeros_like(kept).to(device), (~kept).to(device)
 
 

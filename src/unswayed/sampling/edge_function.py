@@ -13,10 +13,11 @@ from unswayed.sampling.inputs import Graph, update_hash
 
 TABLE = 2**24  # numbers of a table that is made once; beyond, the function is asked each time
 CHUNK = 2**20  # pairs that the function is asked about at once
+# relative and absolute: attributes that were stored may have been rounded on the way
 ALIKE, NOTHING = (
     1e-4,
     1e-6,
-)  # relative and absolute: attributes that were stored may have been rounded on the way
+)
 TRIED = 2_000  # pairs that it is tried on
 NAMES = ("edge_attr", "edge_weight")
 

@@ -17,10 +17,11 @@ ENGINES = ("auto", "generic", "fast")
 DRAWS = ("auto", "dense", "sparse")
 MOST = 100_000  # answers of an audit: they are kept with the votes
 SPARSE_BELOW = 1 / 16  # where one word a drawn entry, and the bookkeeping, cost less than one word an entry
+# of rows with so many entries, where so few are added, only those are drawn
 FEW_BELOW, FEW_ABOVE = (
     1 / 256,
     2**15,
-)  # of rows with so many entries, where so few are added, only those are drawn
+)
 
 
 ROWS = ("row", "row-new")  # threats whose structure vectors are rows of one graph

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 LIBRARIES = frozenset({"torch", "torch_geometric", *sys.stdlib_module_names} - {"__main__"})
 LENIENT = "if possible, "  # what a library keeps to itself, and descriptors of a class whose source is hashed anyway
 
+# what a function may read from its file's globals
 HELD = (
     bool,
     int,
@@ -21,7 +22,7 @@ HELD = (
     np.ndarray,
     Tensor,
     nn.Module,
-)  # what a function may read from its file's globals
+)
 
 READING = threading.Lock()  # finding a class in its file fails in two threads at once, up to Python 3.12
 

@@ -95,9 +95,8 @@ class Gaps:
     def draws_for(self, entries: int) -> int:
         """An even number of draws that nearly always passes all `entries`; more are drawn where it does not."""
         p = self.threshold / WORD
-        advance = (
-            -math.expm1(self.longest * math.log1p(-p)) / p
-        )  # of a draw, on average; no draw depends on it
+        # of a draw, on average; no draw depends on it
+        advance = -math.expm1(self.longest * math.log1p(-p)) / p
         expected = entries / advance
         return 2 * int((1.03 * expected + 5 * expected**0.5 + 10) / 2)
 

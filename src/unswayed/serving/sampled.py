@@ -37,9 +37,8 @@ class Sampled:
         self.question = settings.question(model, everyone)
         self.described, self.words = describe_model(model), settings.words(model)
         self.engines: dict[str, Engine] = {}
-        self.asking = (
-            threading.Lock()
-        )  # one request at a time: the model's mode and torch's threads belong to all
+        # one request at a time: the model's mode and torch's threads belong to all
+        self.asking = threading.Lock()
         self.audited: dict[str, Any] = {}
         self.refusal: str | None = None
         with self.asking:

@@ -190,9 +190,8 @@ class Duels:
         new[1:] = (self.passed[1:] != self.passed[:-1]) | (segment[1:] != segment[:-1])
         run = a.highest(a.where(new, here, 0)) if len(here) else here  # where a run of equal values begins
         before = self._listed_above(self.passed, self.begin[segment])
-        self.free = before - (
-            run - self.passed_first[segment]
-        )  # of equal voters, those passed over stand first
+        # of equal voters, those passed over stand first
+        self.free = before - (run - self.passed_first[segment])
         self.passed_sum = self._sums(self.passed)
 
     def _sorted(self, value: Any, segment: Any) -> tuple[Any, Any]:
@@ -292,9 +291,8 @@ class Duels:
 
         adds = self._bisect(stands, most * 0, most)
         deletes = self._deletions_within(self.spare - self.added(adds)[0])
-        coming = self.added(a.minimum(adds + 1, most))[
-            1
-        ]  # the next addition: only what hurts as much goes before it
+        # the next addition: only what hurts as much goes before it
+        coming = self.added(a.minimum(adds + 1, most))[1]
         deletes = a.where(adds < most, a.minimum(deletes, self._deletions_above(coming)), deletes)
         done = (adds == most) & (deletes == hurting)
         return adds + deletes, done, (adds == most) & self.cut_short

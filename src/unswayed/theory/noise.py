@@ -58,9 +58,8 @@ class Noise(ABC):
     p_delete: float  # that a 1 becomes 0
     drawing: ClassVar[str] = "entries"  # how it is drawn: here, every entry by itself
     counts: ClassVar[str] = "entries"  # what a size under it counts: entries, or "nodes"
-    threats: ClassVar[
-        tuple[str, ...]
-    ] = ()  # the kinds of threat that it is for; none: all that are made of entries
+    # the kinds of threat that it is for; none: all that are made of entries
+    threats: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)

@@ -142,9 +142,8 @@ def grid(
     law, result = law_of(noise), np.zeros((*top.shape, adds + 1, deletes + 1), dtype=np.bool_)
     for a in range(adds + 1):
         for d in range(deletes + 1):
-            alive = np.asarray(
-                top > rest
-            )  # and every smaller attack holds: then this one alone is left to ask
+            # and every smaller attack holds: then this one alone is left to ask
+            alive = np.asarray(top > rest)
             if a:
                 alive &= result[..., a - 1, d]
             if d:

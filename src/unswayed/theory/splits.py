@@ -15,10 +15,11 @@ import numpy as np
 from unswayed.theory.law import Floats, Ints
 from unswayed.theory.tails import SLACK
 
+# blocks of splits tried first, and the most pieces that one is cut into where it is not proved
 BLOCKS, MOST = (
     64,
     64,
-)  # blocks of splits tried first, and the most pieces that one is cut into where it is not proved
+)
 SAFE = 0.88  # of what a block could be widened by: such pieces are mostly proved
 SECTIONS = 32  # places looked at together where a search is led by floats
 
@@ -110,9 +111,8 @@ class Splits:
             ends = 4 ** np.arange(k.bit_length() // 2 + 1)  # what is weak is often near an end
             deletes = np.concatenate([np.linspace(low, high, SECTIONS), low + ends, high - ends])
         else:
-            steps = np.union1d(
-                np.arange(SECTIONS // 2), 2 ** np.arange(k.bit_length())
-            )  # the nearer, the denser
+            # the nearer, the denser
+            steps = np.union1d(np.arange(SECTIONS // 2), 2 ** np.arange(k.bit_length()))
             deletes = np.concatenate([near - steps, near + steps])
         while True:
             deletes = np.unique(deletes.clip(low, high).astype(np.int64))
@@ -138,9 +138,8 @@ class Splits:
             if not len(low) or int((high - low).max()) == 0:
                 break
             with np.errstate(over="ignore"):  # a margin may be far below 0, and hardly change
-                spare = SAFE * (
-                    margin / cost + (high - low)
-                )  # entries more than a split that stands alone has
+                # entries more than a split that stands alone has
+                spare = SAFE * (margin / cost + (high - low))
             low, high = _cut(low, high, np.maximum(spare, self.floats.span))
         return next((r for r in low.tolist() if not self.test(k - r, r)), None)
 

@@ -31,9 +31,8 @@ def test_it_learns_and_its_vote_is_proved():
     vote = fit_hashed("sage", dataset, split, groups=7, settings=whole)
     assert not vote.training
     proofs = vote.prove_under(us.AllPairs(dataset.graph, split.test))
-    assert (
-        proofs.accuracy(dataset.labels[split.test], at=[0, 1])[1] > 0.55
-    )  # a constant answer would have half
+    # a constant answer would have half
+    assert proofs.accuracy(dataset.labels[split.test], at=[0, 1])[1] > 0.55
 
 
 def test_the_seed_decides_everything():

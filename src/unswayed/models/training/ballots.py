@@ -65,9 +65,8 @@ def fit_ballots(
     teach = _Teaching(dataset, plain, chosen, seed, device).aiming(protocol, teacher)
     presume = chosen.presume and chosen.voters == "two-hop" and not teach.aims.features_lead
     presuming = presuming_room(dataset, split, plain) if presume else plain
-    rooms = (
-        [plain] if presuming is plain else [presuming, plain]
-    )  # two, where untrained ballots prove more by presuming
+    # two, where untrained ballots prove more by presuming
+    rooms = [plain] if presuming is plain else [presuming, plain]
     tried = [replace(teach, room=room) for room in rooms]
     found = [_best_of_all(each, progress, (turn, len(tried))) for turn, each in enumerate(tried)]
     best = max(found, key=lambda each: each.score)

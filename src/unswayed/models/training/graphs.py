@@ -48,9 +48,8 @@ class GraphPool:
 
     def __init__(self, graphs: Sequence[Data], device: str) -> None:
         sizes = torch.tensor([graph.num_nodes for graph in graphs])
-        pairs = [
-            torch.tril_indices(n, n, -1) for n in sizes.tolist()
-        ]  # the order of AllPairs: (1,0) (2,0) (2,1) ...
+        # the order of AllPairs: (1,0) (2,0) (2,1) ...
+        pairs = [torch.tril_indices(n, n, -1) for n in sizes.tolist()]
         self.x = torch.cat([graph.x for graph in graphs]).to(device)
         self.y = torch.cat([graph.y.view(-1) for graph in graphs]).to(device)
         self.ends = torch.cat(pairs, dim=1).to(device)

@@ -104,9 +104,8 @@ class Counted:
         """[G, C] twice: how far the label is ahead of each class, and the most that one change can take from that."""
         score, said = self.scores(network)
         margin = score.gather(1, self.y[:, None]) - score
-        against = (
-            said.T[:, None] - said.T[self.y]
-        )  # [C, G, R]: what a pair says for a class, less for the label
+        # [C, G, R]: what a pair says for a class, less for the label
+        against = said.T[:, None] - said.T[self.y]
         adding = against.masked_fill(~self.free, 0).amax(dim=2)
         deleting = (-against).masked_fill(~self.linked, 0).amax(dim=2)
         return margin / self.scale, torch.maximum(adding, deleting).T / self.scale

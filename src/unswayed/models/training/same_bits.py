@@ -15,9 +15,8 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 aten = torch.ops.aten
 FEW = 2**15  # numbers in a result up to which torch itself shares nothing out
-MANY = (
-    2**28
-)  # numbers in a product's factors from which on it is not tried: that would take as much memory again
+# numbers in a product's factors from which on it is not tried: that would take as much memory again
+MANY = 2**28
 TRIALS = 2
 KINDS = 10_000  # of products that are remembered
 COPIES = {

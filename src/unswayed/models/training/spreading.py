@@ -39,9 +39,8 @@ class Spread:
 def _compressed(row: Tensor, column: Tensor, weight: Tensor, nodes: int) -> Tensor:
     starts = torch.searchsorted(row, torch.arange(nodes + 1))
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # torch calls compressed rows a beta feature; the product is all that is used
+        # torch calls compressed rows a beta feature; the product is all that is used
+        warnings.simplefilter("ignore")
         return torch.sparse_csr_tensor(starts, column, weight, (nodes, nodes), check_invariants=True)
 
 

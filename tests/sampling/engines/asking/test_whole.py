@@ -82,9 +82,8 @@ def test_turned_layers_answer_the_same(kind: str, data: Data) -> None:
     turned = transform_first(model)
     assert type(turned.one) is not type(model.one)
     x = data.x.double()
-    lonely = data.edge_index[
-        :, (data.edge_index != 3).all(dim=0)
-    ]  # node 3 has no neighbour: only a bias is left
+    # node 3 has no neighbour: only a bias is left
+    lonely = data.edge_index[:, (data.edge_index != 3).all(dim=0)]
     for edges in (data.edge_index, lonely, lonely[:, :0]):
         torch.testing.assert_close(turned(x, edges), model(x, edges), rtol=1e-12, atol=1e-12)
 

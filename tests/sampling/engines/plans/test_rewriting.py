@@ -109,9 +109,8 @@ def test_a_gin_with_batch_norms_is_linear_maps_sums_and_rectifiers() -> None:
     inner = [step for step in plan.steps if step.kind == "rowwise" and len(step.inputs) == 1]
     assert all(isinstance(step.run, Affine | Weight) or step.run is torch.relu_ for step in inner)
     assert all(isinstance(layer, Sum) for layer in plan.rounds.values())
-    assert (
-        next(iter(plan.rounds.values())).bias is not None
-    )  # transformed once for all samples, before the sum
+    # transformed once for all samples, before the sum
+    assert next(iter(plan.rounds.values())).bias is not None
 
 
 def test_layer_norms_are_scalings_of_centred_maps() -> None:

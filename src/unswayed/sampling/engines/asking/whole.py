@@ -68,9 +68,8 @@ def _turnable(module: nn.Module) -> bool:
     if type(module) is SAGEConv and module.project:
         return False
     linear = _aggregated(module)
-    if (
-        type(linear) not in LINEARS or type(linear.weight) is not nn.Parameter
-    ):  # a lazy layer has no weight yet
+    # a lazy layer has no weight yet
+    if type(linear) not in LINEARS or type(linear.weight) is not nn.Parameter:
         return False
     return bool(linear.weight.shape[1] > linear.weight.shape[0])
 

@@ -14,11 +14,10 @@ from torch import Tensor
 from unswayed.sampling.engines.plans.layers import Layer, Payload, Sent
 from unswayed.sampling.engines.plans.surroundings import Surroundings
 
+# bool[S, n]: which entries flip where they are 0, and where they are 1 (may be one tensor)
+Drawn = tuple[Tensor, Tensor]
 # How many times as large as usual a node's payload may be where it is counted and taken away again: in single precision what
 # rounding leaves of it is then some millionths of a usual payload.
-Drawn = tuple[
-    Tensor, Tensor
-]  # bool[S, n]: which entries flip where they are 0, and where they are 1 (may be one tensor)
 RANGE = 32.0
 TOGETHER = {"cpu": 8, "cuda": 128}  # targets whose clean neighbours are corrected by one small product
 
