@@ -11,7 +11,8 @@ from torch_geometric.nn import GCN, GCNConv, global_mean_pool
 from torch_geometric.utils import erdos_renyi_graph
 
 import unswayed as us
-from unswayed.errors import InputError, RefusedVotes, StoreError
+from unswayed.certificates.predicted import predicted
+from unswayed.errors import DoubtfulSetting, InputError, RefusedVotes, StoreError
 from unswayed.notes import Audit
 from unswayed.runners import SerialRunner
 from unswayed.sampling.engines import Engine
@@ -172,6 +173,33 @@ def test_a_killed_run_is_audited_when_it_goes_on(monkeypatch, tmp_path) -> None:
     assert us.load(store).notes["audit"]["asked"] == 0
     with pytest.raises(RefusedVotes):
         us.poll(net(), threat, NOISE, samples=4000, store=store)
+
+
+class Interrupted(us.SerialRunner):
+    """Counts two blocks and is stopped, before anything is asked again."""
+
+    def run(self, question, blocks):
+        yield from super().run(question, blocks[:2])
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("prove", [us.certify, predicted, lambda votes: us.certify_top(votes, 1)])
+def test_votes_of_a_poll_that_was_stopped_before_its_audit_are_warned_of(tmp_path, prove) -> None:
+    threat, store = us.Row(graph(), [0, 3]), tmp_path / "run"
+    with pytest.raises(KeyboardInterrupt):
+        us.poll(net(), threat, NOISE, samples=4000, store=store, runner=Interrupted())
+    with pytest.warns(DoubtfulSetting, match="stopped before its audit: 300 of its answers"):
+        prove(us.load(store))
+    us.poll(net(), threat, NOISE, samples=4000, store=store)
+    prove(us.load(store))  # warnings are errors here
+    with pytest.raises(KeyboardInterrupt):
+        us.poll(net(), threat, NOISE, samples=9000, store=store, runner=Interrupted())
+    with pytest.warns(DoubtfulSetting, match="stopped before its audit"):  # of what was added
+        prove(us.load(store))
+
+
+def test_whoever_wanted_no_audit_is_not_warned_of_it() -> None:
+    us.certify(us.poll(net(), us.Row(graph(), [0]), NOISE, samples=100, audit=0))
 
 
 def test_adaptive_runs_are_audited(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from unswayed.notes import PENDING
+
 
 def audited(notes: Mapping[str, Any]) -> dict[str, int] | None:
     """How many counted answers were asked again, agreed and tied; None where none was."""
@@ -25,6 +27,12 @@ def refused(notes: Mapping[str, Any]) -> str | None:
         if other
         else None
     )
+
+
+def pending(notes: Mapping[str, Any]) -> int:
+    """How many counted answers are still to be asked again: more than 0 where a poll was stopped before its audit."""
+    heard = (notes.get("audit") or {}).get("heard", ())
+    return sum(PENDING in answer for answer in heard)
 
 
 def audit_in_words(notes: Mapping[str, Any]) -> str:
