@@ -93,6 +93,11 @@ def test_a_factory_is_trained_under_noise_and_kept(call, call_json, own, here):
     assert "--recipe noise" in found["command"]
     assert found["training"]["threads"] == why
     assert why in (here / "r.html").read_text()
+    said = (here / "Y.csv").read_text().replace("3,1,train", "3,0,train")
+    (here / "Y.csv").write_text(said)  # the weights would be those of other labels
+    code, _, err = call("certify", *words)
+    assert code == 2
+    assert "another content of the files" in " ".join(err.split())
 
 
 ATTRIBUTES = """

@@ -197,6 +197,51 @@ def test_a_store_of_another_command_is_refused(call):
     assert "another command" in err
 
 
+def without_last(path):
+    """The file without its last row."""
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
+
+
+def other_labels(path):
+    """The same nodes and split, every label of the two turned round."""
+    head, *rows = path.read_text().splitlines()
+    cells = [row.split(",") for row in rows]
+    path.write_text("\n".join([head, *(f"{node},{1 - int(label)},{part}" for node, label, part in cells)]))
+
+
+@pytest.mark.parametrize(("file", "change"), [("E.csv", without_last), ("Y.csv", other_labels)])
+def test_proofs_in_a_store_are_not_shown_for_files_that_have_changed_since(call, here, file, change):
+    call("prove", *FILES, "--store", "run")
+    change(here / file)
+    code, out, err = call("prove", *FILES, "--store", "run")
+    assert code == 2
+    assert out == ""
+    assert "other content of the files" in " ".join(err.split())
+
+
+def test_a_model_of_ones_own_is_proved_again_since_its_code_or_weights_may_have_changed(call_json, here):
+    (here / "ballots.py").write_text(BALLOTS)
+    ask = ["prove", *FILES, "--model", "ballots.py:network", "--store", "run"]
+    first = call_json(*ask)
+    weights = BALLOTS.replace("    return us.BallotNetwork(", "    net = us.BallotNetwork(")
+    (here / "ballots.py").write_text(
+        f"{weights}    torch.nn.init.constant_(net.own_weight, 5.0)\n    return net\n"
+    )
+    second, stored = call_json(*ask), call_json("report", "run")
+    fresh = call_json(*ask[:-2])
+    assert second["targets"] == stored["targets"] == fresh["targets"] != first["targets"]
+
+
+def test_votes_never_go_into_a_folder_of_proofs(call, here):
+    """A report of it would show the proofs under the name of the votes."""
+    call("prove", *FILES, "--store", "run")
+    record = (here / "run" / "run.json").read_bytes()
+    code, _, err = call("certify", *FILES, "--model", "mine.py:build", "--samples", "200", "--store", "run")
+    assert code == 2
+    assert "holds proofs" in err
+    assert (here / "run" / "run.json").read_bytes() == record
+
+
 def test_labels_of_targets_are_never_told(call_json, here):
     """Whatever the test nodes' labels are, the proofs are the same."""
     first = call_json("prove", *FILES)

@@ -1,5 +1,6 @@
 """From words on a command line to a dataset, a model, a noise, a threat; whatever is wrong is said in one sentence."""
 
+import hashlib
 import importlib.util
 import inspect
 import sys
@@ -17,6 +18,7 @@ from unswayed.datasets.catalog import entry
 from unswayed.datasets.sources import find
 from unswayed.errors import InputError, WorldError
 from unswayed.sampling.beforehand import check_device
+from unswayed.sampling.inputs import update_hash
 from unswayed.theory.hide import Hide
 from unswayed.theory.keep import Keep
 from unswayed.theory.noise import AddDelete, Flip, Noise
@@ -52,6 +54,20 @@ def read_dataset(
     dataset, own = read_csv(edges, features, labels, directed=directed)
     dataset = replace(dataset, name=edges.name)
     return dataset, own if own is not None else _own_split(dataset, seed)
+
+
+CONTENT = "content of the files"  # among what is said of a run
+
+
+def content_of(dataset: Dataset, parts: Split) -> dict[str, str | None]:
+    """A short hash of what the user's own files say; None for a benchmark, whose files are those of everybody."""
+    if dataset.node_names is None:
+        return {CONTENT: None}
+    hashed = hashlib.sha256(repr((dataset.node_names, dataset.class_names)).encode())
+    data = dataset.graph
+    for name, value in (("x", data.x), ("edges", data.edge_index), ("y", data.y), *vars(parts).items()):
+        update_hash(hashed, name, value)
+    return {CONTENT: hashed.hexdigest()[:16]}
 
 
 def _own_split(dataset: Dataset, seed: int) -> Split:

@@ -12,12 +12,14 @@ import numpy as np
 
 from unswayed.certificates import Certified
 from unswayed.certificates.top import BOUNDS as TOP_BOUNDS
-from unswayed.cli.common import check_store, note, warn
+from unswayed.cli.common import note, warn
 from unswayed.cli.flags import asked
-from unswayed.cli.inputs import Targets
+from unswayed.cli.inputs import Targets, content_of
 from unswayed.cli.record import (
+    CERTIFICATES,
     Record,
     certify_as,
+    check_place,
     keep_weights,
     read_record,
     sketches,
@@ -88,7 +90,7 @@ class Plan:
             raise InputError(f"--budget must be a number of seconds above 0, not {self.budget}.")
         if self.top is not None:
             self._check_top(self.top)
-        check_store(self.store)
+        check_place(self.store, never=CERTIFICATES)
 
     def _check_top(self, top: int) -> None:
         if not 1 <= top < self.dataset.num_classes:
@@ -126,6 +128,7 @@ class Plan:
         ours = self.trains
         return {
             "dataset": self.dataset.name,
+            **content_of(self.dataset, self.split),
             "model": self.model,
             "weights": None if self.weights is None else str(self.weights),
             "recipe": self.recipe if ours else None,

@@ -11,10 +11,12 @@ from torch import Tensor
 
 from unswayed.certificates import Certified
 from unswayed.certificates.presenting import plural
-from unswayed.cli.common import check_store, command_line, note, working
+from unswayed.cli.common import command_line, note, working
 from unswayed.cli.flags import read_positive, stays
 from unswayed.cli.inputs import (
+    CONTENT,
     Targets,
+    content_of,
     load_factory,
     read_dataset,
     read_device,
@@ -24,6 +26,7 @@ from unswayed.cli.models import make_floor, warn_of_learnt
 from unswayed.cli.record import (
     CERTIFICATES,
     Record,
+    check_place,
     keep_weights,
     open_run,
     read_record,
@@ -39,6 +42,7 @@ from unswayed.models.building import NAMES
 from unswayed.models.training.keeping import telling, threads_in_words
 from unswayed.models.training.stepping import diary
 from unswayed.proving import prove
+from unswayed.store import SETTINGS
 
 LABELS, TRAINED, HASHED = "label-ballots", "ballots", "hashed:"
 NO_EFFECT = ("store", "device", "floor", "report", "as_json", "positive")  # on what is proven
@@ -68,7 +72,7 @@ class ProvePlan:
             raise InputError(
                 f"There is no network {own!r} to hash; after hashed: comes one of {', '.join(NAMES)}."
             )
-        if not self.hashed and ":" not in self.model and self.model not in (LABELS, TRAINED):
+        if not self.hashed and not self.own and self.model not in (LABELS, TRAINED):
             raise InputError(
                 f"--model {self.model!r} cannot be proved; choose {LABELS}, {TRAINED}, hashed:gcn or file.py:factory "
                 "(any other model: unswayed certify)."
@@ -92,10 +96,16 @@ class ProvePlan:
         return self.model.startswith(HASHED)
 
     @property
+    def own(self) -> bool:
+        """Whether the model is made by the user's own factory."""
+        return ":" in self.model and not self.hashed
+
+    @property
     def training(self) -> dict[str, Any]:
         """How the model came about."""
         told = {
             "dataset": self.dataset.name,
+            **content_of(self.dataset, self.split),
             "model": self.model,
             "protocol": self.protocol,
             "seed": self.seed,
@@ -147,7 +157,7 @@ def make_plan(words: dict[str, Any]) -> ProvePlan:
         for name, value in words.items()
         if name not in NO_EFFECT and (name in ("model", "seed") or value != USUAL.get(name))
     ]
-    check_store(words["store"])
+    check_place(words["store"], never=SETTINGS)
     return ProvePlan(
         dataset=data,
         split=parts,
@@ -165,14 +175,19 @@ def make_plan(words: dict[str, Any]) -> ProvePlan:
 
 
 def _kept(store: Path, plan: ProvePlan) -> tuple[Record, Certified] | None:
-    """What the store holds of this very proof; refused where it holds another run."""
+    """What the store holds of this very proof; refused where it holds another run.
+
+    A factory may make another model today, so that one is proved again.
+    """
     if not store.exists() or (before := read_record(store)) is None:
         return None
     if before.command != plan.command:
         raise StoreError(
             f"The store {store} was made by another command ({before.command}); use a new folder."
         )
-    if not (store / CERTIFICATES).exists():
+    if before.training.get(CONTENT) != plan.training[CONTENT]:
+        raise StoreError(f"The store {store} was made with other content of the files; use a new folder.")
+    if plan.own or not (store / CERTIFICATES).exists():
         return None
     record, found = open_run(store)
     return record, record.certify(found)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unswayed.certificates import Certified, certify, certify_top
-from unswayed.cli.common import note
+from unswayed.cli.common import check_store, note
 from unswayed.errors import InputError, StoreError, WorldError
 from unswayed.files import write_atomically
 from unswayed.report.summary import Summary, summarise
@@ -120,6 +120,14 @@ def threads_told(model: Any, store: Path | None = None) -> dict[str, str]:
     before = None if model in _threads or store is None else read_record(store)
     told = _threads.get(model) if before is None else before.training.get("threads")
     return {} if told is None else {"threads": told}
+
+
+def check_place(store: Path | None, never: str) -> None:
+    """Refuse a place for a store that is none, or that holds this file of the other kind, which a report would mix up."""
+    check_store(store)
+    if store is not None and (store / never).exists():
+        what = "proofs" if never == CERTIFICATES else "votes"
+        raise StoreError(f"The store {store} holds {what} already; use a new folder for this run.")
 
 
 def write_record(folder: Path, record: Record) -> None:
