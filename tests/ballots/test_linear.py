@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 import torch_geometric
+from sklearn import naive_bayes
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import RandomForestClassifier
@@ -105,6 +106,27 @@ def test_single_precision_gets_the_guard_of_single_precision():
     assert (coarse.guard / 2.0**coarse.scale > 1e6 * fine.guard / 2.0**fine.scale).all()
 
 
+def test_half_precision_gets_the_guard_of_half_precision():
+    """3168 + 1 is 3168 in half precision: the label falls with the first column that is lost, where real numbers would keep it."""
+    x = np.ones((1, 101), dtype=bool)
+    model = LogisticRegression().fit(np.eye(101) > 0, np.arange(101) % 2)
+    model.coef_, model.intercept_ = np.full((1, 101), 32, np.float16), np.array([-3168.0])
+    model.coef_[0, 100] = 1
+    lost = x.copy()
+    lost[0, 0] = False
+    assert model.predict(x) != model.predict(lost)
+    assert us.prove(model, us.Bits(x)).size[0] < 1
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-310, 1e300])
+def test_very_small_and_very_large_coefficients_promise_no_more_than_they_keep(size):
+    x, y = rows(3, 2)
+    model = LogisticRegression().fit(x, y)
+    usual = us.prove(model, us.Bits(x)).size
+    model.coef_, model.intercept_ = model.coef_ * size, model.intercept_ * size
+    assert (us.prove(model, us.Bits(x)).size <= usual).all()
+
+
 def test_the_guard_covers_what_predict_rounds():
     """One tenth ten times is not one: the sum decides by its rounding, so nothing may be promised there."""
     x = np.ones((1, 10), dtype=bool)
@@ -158,6 +180,29 @@ class Shy(Pipeline):
 
     def predict(self, rows):
         return super().predict(rows) if len(rows) > 1 else self.classes_[:1]
+
+
+def of_the_same_name():
+    class BernoulliNB(naive_bayes.BernoulliNB):
+        def predict(self, rows):
+            return super().predict(rows) if len(rows) > 1 else self.classes_[:1]
+
+    return BernoulliNB()
+
+
+def test_a_naive_bayes_of_ones_own_is_no_known_one_by_its_name():
+    x, y = rows(6, 2)
+    with pytest.raises(InputError, match="not known to be linear"):
+        us.prove(of_the_same_name().fit(x, y), us.Bits(x))
+
+
+def test_a_step_that_somebody_has_taught_to_transform_otherwise_is_refused():
+    x, y = rows(6, 2)
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(x, y)
+    usual = model[0].transform
+    model[0].transform = lambda rows: usual(rows) * (1 if len(rows) > 1 else -1)
+    with pytest.raises(InputError, match="not known to treat each column by itself"):
+        us.prove(model, us.Bits(x))
 
 
 @pytest.mark.parametrize("method", ["predict", "decision_function", "pipeline", "pipeline's instance"])

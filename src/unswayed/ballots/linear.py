@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unswayed.ballots.pipelines import FittedColumns, owner, through_steps
+from unswayed.ballots.pipelines import FittedColumns, is_known, owner, through_steps
 from unswayed.certificates.proofs import Proofs
 from unswayed.certificates.protocol import About
 from unswayed.errors import InputError, UnsoundModel, Unsupported
@@ -30,6 +30,7 @@ KNOWN_PREDICTS = ("LinearClassifierMixin", "_RidgeClassifierMixin", "RidgeClassi
 EXACT = "The fitted coefficients are taken as fixed."
 FIXED = f"{EXACT} Margins within the rounding of `predict` are not counted."
 BITS = 60  # of the whole numbers; sums of them stay within 64
+FINEST = 1000  # binary places at most: one unit must be a floating number
 LARGER = 1 + 1e-9  # sums of absolute values round too: by less than this, up to four million terms
 HOPELESS = 0.1  # a guard of a larger share of all that is added would leave hardly anything to prove
 
@@ -128,7 +129,7 @@ def _weights(columns: FittedColumns) -> tuple[FloatArray, FloatArray, FittedColu
         raise InputError(
             f"{name} is no fitted classifier of one label; fit it first, or use poll for other models."
         )
-    if name == "BernoulliNB":
+    if name == "BernoulliNB" and is_known(final, "predict", "_joint_log_likelihood"):
         return _naive_bayes(columns)
     _check_known(final, name)
     weights, intercept = np.atleast_2d(final.coef_), np.atleast_1d(final.intercept_)
@@ -173,7 +174,8 @@ def _decision(
     columns: FittedColumns, weights: FloatArray, intercept: FloatArray, seen: FittedColumns
 ) -> Decision:
     """The scores as whole numbers, and how far they and `predict` can be from each other."""
-    unit = float(np.finfo(np.result_type(weights, seen.low, np.float32)).eps) / 2  # of what `predict` adds in
+    computed = np.result_type(weights, seen.low)  # in which `predict` adds
+    unit = float(np.finfo(computed if computed.kind == "f" else np.float64).eps) / 2
     weights, intercept = weights.astype(np.float64), intercept.astype(np.float64)
     low, high = weights * seen.low, weights * seen.high
     if not (np.isfinite(low).all() and np.isfinite(high).all() and np.isfinite(intercept).all()):
@@ -197,7 +199,7 @@ def _precision(total: FloatArray, terms: int, unit: float, finest: int) -> tuple
     errs by at most ku/(1 − ku) of that; our own whole numbers by half a unit a term.
     """
     largest = float(total.max(initial=0))
-    most = BITS - int(np.ceil(np.log2((4 * largest * (terms + 2)) or 1)))
+    most = min(BITS - int(np.ceil(np.log2((4 * largest * (terms + 2)) or 1))), FINEST)
     if finest <= most and largest * 2.0**finest < 0.5 / unit:
         return finest, np.zeros(len(total), dtype=np.int64)
     share = (terms + 4) * unit

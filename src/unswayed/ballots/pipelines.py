@@ -74,10 +74,14 @@ def owner(kind: type, method: str) -> str:
     return ""
 
 
+def is_known(part: Any, *methods: str) -> bool:
+    """Whether this is an object of scikit-learn's own class, and nobody has given it one of these methods anew."""
+    return type(part).__module__.startswith("sklearn.") and not set(methods) & set(vars(part))
+
+
 def _kept(name: str, step: Any, columns: int) -> Any:
     """Which columns a step lets through; refused where it is not known to treat each by itself."""
-    kind = type(step).__name__
-    ours = type(step).__module__.startswith("sklearn.")
+    kind, ours = type(step).__name__, is_known(step, "transform")
     if ours and callable(getattr(step, "get_support", None)):
         return np.asarray(step.get_support())
     if ours and kind in BY_COLUMN:
