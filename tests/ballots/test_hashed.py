@@ -1,6 +1,6 @@
 """Hashed models: what an edge can reach, and that the vote is the same function before and after an attack."""
 
-from itertools import combinations
+from itertools import combinations, count
 
 import numpy as np
 import pytest
@@ -251,6 +251,21 @@ class Remembering(Net):
 def test_models_that_are_no_function_of_the_graph_are_refused(net, words):
     with pytest.raises(UnsoundModel, match=words):
         Hashed(net(), 5).prove_under(us.AllPairs(data(1), [0]))
+
+
+@pytest.mark.parametrize("patience", [1, 10])
+def test_a_model_whose_ties_fall_otherwise_from_time_to_time_is_refused(patience):
+    """Its logits differ by less than rounding might explain, and its labels differ all the same."""
+    asked = count()
+
+    def tied(x, edge_index):
+        said = torch.full((len(x), CLASSES), 5.0)
+        said[:, next(asked) // patience % CLASSES] += 1e-5
+        return said
+
+    x, edges = graph(0)
+    with pytest.raises(UnsoundModel, match="two labels for one and the same graph"):
+        us.prove(Hashed(tied, 10), us.AllPairs(Data(x=x, edge_index=edges), range(NODES)))
 
 
 def test_threats_that_one_change_carries_to_many_groups_are_refused():

@@ -28,6 +28,10 @@ Progress = Callable[[int, int], None]  # (groups done, groups)
 
 BY = ("edges", "nodes")
 MOST_GROUPS = 1_000_000
+CHANGED = (
+    "The model gave two labels for one and the same graph, the second after others had been asked about; remove what it remembers or draws, "
+    "or what lets its classes tie."
+)
 
 
 def mixed(first: Any, second: Any = 0) -> Words:
@@ -126,11 +130,15 @@ class Hashed(nn.Module):
         asked, counts = self.asked(), []
         asks = list(questions(threat))
         first = max((graph for graph, _ in asks), key=lambda graph: graph.pairs.shape[1])
-        check_alone(asked, first, first.edge_index, next(self.parts(first.edge_index)))
+        part = next(self.parts(first.edge_index))
+        check_alone(asked, first, first.edge_index, part)
+        before = asked.everyone(first, part)
         for graph, nodes in asks:
             counts.append(self.votes(asked, graph, graph.edge_index, nodes, progress))
             if nodes is None and len(counts[-1]) != 1:
                 raise UnsoundModel("To classify graphs, the model must give one row for a graph.")
+        if not torch.equal(before, asked.everyone(first, part)):
+            raise UnsoundModel(CHANGED)
         about = About(
             targets=threat.targets,
             entries=threat.entries,

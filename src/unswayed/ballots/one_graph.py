@@ -44,6 +44,11 @@ class OneGraph(Classifier):
             )
         return said[nodes]
 
+    def everyone(self, graph: Graph, edges: Tensor) -> Tensor:
+        """What is said of every row, in evaluation mode."""
+        with self.evaluation():
+            return self.say(graph, edges)
+
 
 def check_alone(asked: OneGraph, graph: Graph, edges: Tensor, part: Tensor) -> None:
     """Refuse a model whose answers depend on anything but the graph: caches, random numbers, state, edge attributes."""
