@@ -1,6 +1,7 @@
 """Hashed models: what an edge can reach, and that the vote is the same function before and after an attack."""
 
-from itertools import combinations, count
+import itertools
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -256,7 +257,7 @@ def test_models_that_are_no_function_of_the_graph_are_refused(net, words):
 @pytest.mark.parametrize("patience", [1, 10])
 def test_a_model_whose_ties_fall_otherwise_from_time_to_time_is_refused(patience):
     """Its logits differ by less than rounding might explain, and its labels differ all the same."""
-    asked = count()
+    asked = itertools.count()
 
     def tied(x, edge_index):
         said = torch.full((len(x), CLASSES), 5.0)
