@@ -137,6 +137,54 @@ def test_a_model_that_cannot_be_copied_is_refused_once_it_has_changed(data):
             ask([1])
 
 
+class Holding(torch.nn.Module):
+    """A copy of it holds the same function, and with it the same network."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x, edge_index):
+        return self.function(x, edge_index)
+
+
+@pytest.mark.parametrize(
+    ("made", "noise"),
+    [(Holding, FLIP), (lambda f: us.Hashed(f, 10), None), (lambda f: us.Hashed(Holding(f), 10), None)],
+)
+def test_a_model_whose_copy_still_holds_what_others_train_is_refused_once_that_has_changed(
+    data, arrivals, made, noise
+):
+    inner = GraphSAGE(4, 8, 2, CLASSES).eval()
+    service = us.Smoothed(made(lambda x, edge_index: inner(x, edge_index)), noise, data, samples=50, audit=10)
+    service.certify([1], seed=1)
+    with torch.no_grad():
+        next(inner.parameters()).mul_(-1)
+    for ask in (service.certify, service.predict, service.audit):
+        for nodes in ([1], arrivals):
+            with pytest.raises(UnsoundModel, match="has changed since this service was made"):
+                ask(nodes)
+
+
+def test_a_copy_of_its_own_is_not_hashed_again_for_every_request(service, data, monkeypatch):
+    exact = us.Smoothed(ballots(data), None, data)
+    monkeypatch.setattr("unswayed.serving.unchanged.describe_model", lambda model: pytest.fail("hashed"))
+    service.predict([0])
+    exact.predict([0])
+
+
+def test_proofs_that_come_out_otherwise_are_refused_from_then_on(data, monkeypatch):
+    service = us.Smoothed(ballots(data), None, data)
+    with monkeypatch.context() as other:
+        other.setattr("unswayed.serving.exact.prove", lambda model, threat: us.prove(model, threat)[::-1])
+        with pytest.raises(RefusedVotes, match="proved again"):
+            service.audit()
+    with pytest.raises(RefusedVotes, match="proved again"):
+        service.certify([0])
+    assert service.audit()["agreed"] == N
+    assert len(service.certify([0])) == 1
+
+
 def test_a_saved_service_answers_the_same_elsewhere(service, model, data, arrivals, tmp_path):
     service.save(tmp_path / "service")
     twin = us.Smoothed.load(tmp_path / "service", copy.deepcopy(model))

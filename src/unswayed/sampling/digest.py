@@ -36,6 +36,7 @@ PRINTED: frozenset[type] = frozenset({*PLAIN, *TORCH})  # their printed form say
 # among them `training`, which a poll sets and restores
 INTERNAL = frozenset(vars(nn.Module())) | {"inspector"}
 HOOKS = ("_forward_pre_hooks", "_forward_hooks")
+STATE = (Tensor, nn.Module, np.ndarray, list, dict, set)
 NO_SETTING = (Tensor, nn.Module, type(None))
 
 
@@ -58,6 +59,14 @@ def describe_model(model: Any) -> dict[str, str]:
     except RecursionError as error:
         raise UnsoundModel("The classifier's settings are nested too deeply to be hashed.") from error
     return {"name": name_of(model), "sha256": content, "covers": covers}
+
+
+def share_state(one: Any, other: Any) -> bool:
+    """Whether two classifiers hold something in common that may change: a network, numbers, a list."""
+    mine, theirs = _Fingerprint(), _Fingerprint()
+    mine.of(one, "the classifier")
+    theirs.of(other, "the classifier")
+    return any(isinstance(mine.known[each][0], STATE) for each in mine.known.keys() & theirs.known.keys())
 
 
 def settings_of(model: nn.Module) -> dict[str, bytes]:

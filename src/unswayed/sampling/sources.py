@@ -79,7 +79,7 @@ def of_function(function: FunctionType) -> Parts:
         ("source", source),
         ("code", exact),
         ("defaults", function.__defaults__),
-        ("keyword defaults", function.__kwdefaults__),
+        ("keyword defaults", function.__kwdefaults__ and dict(function.__kwdefaults__)),
         *((f"closed over {i}", _cell(cell)) for i, cell in enumerate(function.__closure__ or ())),
         *((f"{LENIENT}global {name}", value) for name, value in by_name(_read(function))),
     ]

@@ -7,19 +7,25 @@ import numpy as np
 
 from unswayed.certificates.predicted import Labels
 from unswayed.certificates.protocol import Certified
+from unswayed.errors import RefusedVotes
 from unswayed.proving import prove
 from unswayed.sampling.digest import describe_model
 from unswayed.sampling.threats import Threat
+from unswayed.serving.unchanged import check_unchanged
+
+OTHERWISE = "{} of {} nodes had another label or size when they were proved again, so nothing is answered; make a new service."
 
 
 class Exact:
     """Answers that are proved: the nodes of the graph once for all, those who arrive when they are asked about."""
 
-    def __init__(self, model: Any, everyone: Threat, names: Sequence[Any] = ()) -> None:
-        self.model, self.everyone, self.names = model, everyone, tuple(names)
+    def __init__(self, model: Any, everyone: Threat, names: Sequence[Any] = (), own: bool = True) -> None:
+        """`own` says that nobody else holds the model, so that it stays as it is."""
+        self.model, self.everyone, self.names, self.own = model, everyone, tuple(names), own
         self.proofs = self._proved(everyone)
         self.described = describe_model(model)
         self.audited: dict[str, Any] = {}
+        self.refusal: str | None = None
 
     @property
     def about(self) -> dict[str, Any]:
@@ -33,9 +39,16 @@ class Exact:
 
     def certify(self, threat: Threat, seed: int | None, samples: int | None, family: bool) -> Certified:
         """Proofs; they hold together anyway."""
+        if self.refusal is not None:
+            raise RefusedVotes(self.refusal)
+        self._check_model()
         if threat.kind == self.everyone.kind and getattr(threat, "graph", None) is self.graph:
             return self.proofs[threat.targets]
         return self._proved(threat)
+
+    def _check_model(self) -> None:
+        if not self.own:
+            check_unchanged(self.model, self.described)
 
     def _proved(self, threat: Threat) -> Certified:
         proofs = prove(self.model, threat)
@@ -47,9 +60,13 @@ class Exact:
         return getattr(self.everyone, "graph", None)
 
     def audit(self, threat: Threat | None, answers: int) -> dict[str, Any]:
-        """Prove everything anew, and compare."""
+        """Prove everything anew, and compare; from a disagreement on, every request is refused."""
+        self._check_model()
         again = prove(self.model, self.everyone)
         same = int(np.sum((again.label == self.proofs.label) & (again.size == self.proofs.size)))
+        self.refusal = None if same == len(again) else OTHERWISE.format(len(again) - same, len(again))
+        if self.refusal is not None:
+            raise RefusedVotes(self.refusal)
         self.audited = {"asked": len(again), "agreed": same, "ties": 0}
         return dict(self.audited)
 

@@ -11,7 +11,7 @@ import numpy as np
 from unswayed.certificates import certify
 from unswayed.certificates.predicted import Labels, predicted
 from unswayed.certificates.protocol import Certified
-from unswayed.errors import InputError, RefusedVotes, UnsoundModel
+from unswayed.errors import InputError, RefusedVotes
 from unswayed.ledger import Ledger
 from unswayed.notes import OTHER, SAME, TIE, Audit, Heard
 from unswayed.polling import counted, describe, whole_samples
@@ -23,6 +23,7 @@ from unswayed.sampling.question import MOST, Question
 from unswayed.sampling.threads import threads
 from unswayed.sampling.threats import Threat
 from unswayed.serving.settings import Settings
+from unswayed.serving.unchanged import check_unchanged
 from unswayed.votes import Votes
 
 EACH = 10  # samples of one target in an audit
@@ -75,12 +76,8 @@ class Sampled:
         return replace(votes, notes={**votes.notes, "service": self.audited})
 
     def _check_model(self) -> None:
-        """Refuse a model that others hold and have changed: it is no longer the one that was checked and named."""
-        if not self.own and describe_model(self.question.model) != self.described:
-            raise UnsoundModel(
-                "The model has changed since this service was made, and it is none that a service can copy; make a new service, or give a "
-                "torch module that copy.deepcopy takes."
-            )
+        if not self.own:
+            check_unchanged(self.question.model, self.described)
 
     def _engine(self, question: Question) -> Engine:
         """The engine for this kind of threat: chosen and tried when the first of its kind comes."""

@@ -11,6 +11,7 @@ from unswayed.certificates.predicted import Labels
 from unswayed.certificates.protocol import Certified
 from unswayed.errors import InputError
 from unswayed.polling import AUDIT
+from unswayed.sampling.digest import share_state
 from unswayed.sampling.flagged import flagged
 from unswayed.sampling.threats import Row, Threat
 from unswayed.serving import files
@@ -26,8 +27,8 @@ class Smoothed:
     """A model in a service: labels that hold with confidence 1 − `alpha`, and sizes K that no attacker below them can undo.
 
     The engine is chosen, tried and audited here, once; requests only draw noise and ask. Model and graph are copied: what
-    happens to the originals afterwards changes nothing. (A function, or a module that cannot be copied, is compared by its hash in
-    every request, and refused once it has changed.) With `noise=None` the model must be one that `prove` takes (a
+    happens to the originals afterwards changes nothing. (A function, or a module that cannot be copied or holds a function with a
+    network of its own, is compared by its hash in every request, and refused once it has changed.) With `noise=None` the model must be one that `prove` takes (a
     `BallotNetwork`, `LabelBallots`, `Hashed`): the same calls then answer exactly, without noise or confidence.
 
     `nodes` in all calls are nodes of the graph (their own rows may be attacked), or nodes that arrive, `Row.new(data, x,
@@ -64,12 +65,13 @@ class Smoothed:
 
     def _open(self, model: Any, settings: Settings, graph: Still) -> None:
         given, model = model, _own_copy(model)
+        own = model is not given and not share_state(model, given)
         self.settings, self.graph = settings, graph
         everyone = Row(graph, torch.arange(graph.num_nodes))
         self._asked: Sampled | Exact = (
-            Exact(model, everyone, settings.names(model))
+            Exact(model, everyone, settings.names(model), own)
             if settings.noise is None
-            else Sampled(model, everyone, settings, own=model is not given)
+            else Sampled(model, everyone, settings, own)
         )
 
     @property
