@@ -221,3 +221,20 @@ def test_the_flag_may_be_the_first_class():
     assert (one == other[:, ::-1]).all()
     with pytest.raises(InputError, match="label must be 0 or 1"):
         us.flagged(net, 0, label=2)
+
+
+class Silenced(Net):
+    """Says exactly 0 of many nodes."""
+
+    def forward(self, x, edge_index):
+        return super().forward(x, edge_index).relu()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("label", [1, 0])
+def test_a_number_at_the_threshold_is_not_above_it_whichever_class_is_flagged(label, dtype):
+    data, net = graph(), Silenced().to(dtype).eval()
+    above = (net(data.x.to(dtype), data.edge_index) > 0)[:, 0]
+    said = us.flagged(net, 0, label=label)(data.x.to(dtype), data.edge_index).argmax(dim=1)
+    assert 0 < int(above.sum()) < len(above)
+    assert ((said == label) == above).all()

@@ -24,7 +24,10 @@ class Flagged(nn.Module):
         self.columns = nn.Linear(1, 2, dtype=like.dtype, device=like.device).requires_grad_(False)
         number = torch.tensor([label == 0, label == 1])
         self.columns.weight.copy_(number[:, None])
-        self.columns.bias.copy_(torch.where(number, 0.0, torch.tensor(threshold, dtype=torch.float64)))
+        least = torch.tensor(threshold, dtype=like.dtype)
+        if label == 0:  # ties go to the lower class, and a number at the threshold is not above it
+            least = torch.nextafter(least, torch.full_like(least, torch.inf))
+        self.columns.bias.copy_(torch.where(number, 0.0, least))
 
     @property
     def called_like(self) -> nn.Module:
