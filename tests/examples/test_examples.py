@@ -15,7 +15,7 @@ SMALL = {
     "communities.py": (["--samples", "60"], "together?"),
     "cora_certificate.py": (["--samples", "200", "--targets", "10", "--no-floor"], "certified"),
     "fraud_ring.py": (["--samples", "100"], "The report is in"),
-    "mutag_graphs.py": (["--samples", "100"], "molecules"),
+    "mutag_graphs.py": (["--samples", "100", "--no-floor"], "molecules"),
 }
 NEEDS = {"cora_certificate.py": "cora", "mutag_graphs.py": "mutag"}
 

@@ -22,15 +22,18 @@ def blocks():
     return Dataset("blocks", "node", 8, 2, data=data, labelled=0.3)
 
 
-def test_what_has_seen_more_knows_more(blocks):
-    found = all_floors(blocks, split(blocks, 0, test="rest"), teachers=QUICK)
+@pytest.fixture(scope="module")
+def found(blocks):
+    return all_floors(blocks, split(blocks, 0, test="rest"), teachers=QUICK)
+
+
+def test_what_has_seen_more_knows_more(found):
     assert list(found) == ["majority", "labels", "distilled inductive", ALL_SEEN, "distilled transductive"]
     assert found["distilled transductive"].accuracy > found["labels"].accuracy + 0.1
 
 
-def test_no_test_label_and_no_edge_reaches_a_floor_that_must_not_see_it(blocks):
+def test_no_test_label_and_no_edge_reaches_a_floor_that_must_not_see_it(blocks, found):
     parts = split(blocks, 0, test="rest")
-    found = all_floors(blocks, parts, teachers=QUICK)
     hidden = blocks.graph.clone()
     hidden.y[parts.test] = 1 - hidden.y[parts.test]
     touches = torch.isin(hidden.edge_index, parts.test).any(dim=0)
