@@ -186,8 +186,9 @@ def electorate(
     if model.reads_features and graph.x is None:
         raise InputError("The model reads features, and the graph has none.")
     device = model.own_table.device
-    asked = torch.zeros(links.nodes, dtype=torch.bool).index_fill(0, torch.from_numpy(nodes), True)
-    heard = asked[links.target]  # a score reads its own node's links alone
+    asked = np.zeros(links.nodes, dtype=bool)
+    asked[nodes] = True
+    heard = torch.from_numpy(asked)[links.target]  # a score reads its own node's links alone
     edges = torch.stack([links.voter[heard], links.target[heard]]).to(device)
     x = None if graph.x is None else graph.x.to(device)
     with torch.no_grad():
