@@ -156,6 +156,18 @@ def test_networkx_nodes_are_asked_for_as_the_graph_calls_them():
     assert threat.describe()["words"]["names"] == {"0": "2", "1": "1", "2": "0"}
     assert us.Row(shuffled, torch.tensor([0])).targets.tolist() == [2]
     assert us.Row(shuffled, [True, False, False]).targets.tolist() == [0]  # a mask goes by the graph's order
+    for pairs in ([(2, 1)], np.array([[2, 1]]), torch.tensor([[2, 1]])):
+        assert us.Pairs(shuffled, pairs, [2]).pairs.tolist() == [[0], [1]]
+    three = torch.tensor([[2, 2, 1], [1, 0, 0]])  # as an edge_index
+    assert us.Pairs(shuffled, three, [2]).pairs.tolist() == [[0, 0, 1], [1, 2, 2]]
+
+
+def test_whose_features_are_rewritten_is_said_by_name_too():
+    graph = nx.Graph([(2, 1), (1, 0)])
+    nx.set_node_attributes(graph, {0: [1.0], 1: [2.0], 2: [3.0]}, "x")
+    assert us.Intercept(graph, [2, 0]).targets.tolist() == us.Row(graph, [2, 0]).targets.tolist() == [0, 2]
+    people = nx.relabel_nodes(graph, {0: "ann", 1: "bob", 2: "cem"})
+    assert us.Intercept(people, ["ann"]).called()[2] == "ann"
 
 
 @pytest.mark.parametrize(

@@ -90,10 +90,11 @@ def read_nodes(nodes: Any, num_nodes: int, names: tuple[Any, ...] = ()) -> Tenso
 
 def read_pairs(pairs: Any, num_nodes: int, names: tuple[Any, ...] = ()) -> Tensor:
     """int64[2, m] with i < j, in the order given, from [m, 2] or a list of tuples; a [2, m] tensor with m != 2 too."""
-    if names and not isinstance(pairs, Tensor):
-        pairs = [numbered(pair, names) for pair in pairs]
+    if names:
+        upright = not hasattr(pairs, "shape") or not _is_sideways(pairs)
+        pairs = [numbered(pair, names) for pair in (pairs if upright else pairs.T)]
     listed = torch.as_tensor(np.asarray(pairs) if not isinstance(pairs, Tensor) else pairs).detach().cpu()
-    if listed.ndim == 2 and listed.shape[1] != 2 and listed.shape[0] == 2:
+    if _is_sideways(listed):
         listed = listed.T
     if (
         listed.ndim != 2
@@ -110,3 +111,8 @@ def read_pairs(pairs: Any, num_nodes: int, names: tuple[Any, ...] = ()) -> Tenso
     if torch.unique(pair_entries(result)).numel() != result.shape[1]:
         raise InputError("A pair is named twice; each pair is one entry.")
     return result
+
+
+def _is_sideways(pairs: Any) -> bool:
+    """Whether pairs stand side by side, as in an edge_index."""
+    return len(pairs.shape) == 2 and pairs.shape[1] != 2 and pairs.shape[0] == 2

@@ -43,7 +43,7 @@ def load(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Still]:
             edge_data=tuple(words["edge_data"]),
             left_out=tuple(words["left_out"]),
             kind=str(words["kind"]),
-            names=tuple(words["names"]),
+            names=tuple(_name(name) for name in words["names"]),
         )
         _ = header["settings"]["noise"], header["model"]["sha256"], dict(header["audited"])
     except (KeyError, TypeError, ValueError) as error:
@@ -58,6 +58,11 @@ def same_model(path: str | os.PathLike[str], stored: Mapping[str, str], given: M
             f"{path} is the service of another model ({stored['name']}, now {given['name']}; code, settings or weights differ); "
             "load the weights it was made with, or make a new service."
         )
+
+
+def _name(told: Any) -> Any:
+    """What a node is called; JSON knows no tuples."""
+    return tuple(map(_name, told)) if isinstance(told, list) else told
 
 
 def _tensor(array: Any) -> torch.Tensor:

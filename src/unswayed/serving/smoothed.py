@@ -67,7 +67,7 @@ class Smoothed:
         given, model = model, _own_copy(model)
         own = model is not given and not share_state(model, given)
         self.settings, self.graph = settings, graph
-        everyone = Row(graph, torch.arange(graph.num_nodes))
+        everyone = Row(graph, torch.ones(graph.num_nodes, dtype=torch.bool))  # a number might be a name
         self._asked: Sampled | Exact = (
             Exact(model, everyone, settings.names(model), own)
             if settings.noise is None
@@ -103,7 +103,7 @@ class Smoothed:
     def _threat(self, nodes: Any) -> Threat:
         if not isinstance(nodes, Threat):
             return Row(self.graph, nodes)
-        if any(graph is not self.graph and graph.digest() != self.graph.digest() for graph in _graphs(nodes)):
+        if not all(_same(graph, self.graph) for graph in _graphs(nodes)):
             raise InputError(
                 "These nodes are of another graph than the service's; make a new service for it."
             )
@@ -156,6 +156,12 @@ def _graphs(threat: Threat) -> list[Any]:
     return getattr(threat, "graphs", None) or [
         graph for graph in [getattr(threat, "graph", None)] if graph is not None
     ]
+
+
+def _same(graph: Any, own: Still) -> bool:
+    """Whether a threat's graph is the service's: its links and features, and what nodes are called where both say it."""
+    alike = not graph.names or not own.names or graph.names == own.names
+    return graph is own or (alike and graph.digest() == own.digest())
 
 
 def _on(threat: Threat, graph: Still) -> Threat:

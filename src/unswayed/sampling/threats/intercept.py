@@ -49,7 +49,7 @@ class Intercept(Threat):
         if self.graph.x is None:
             raise InputError("The graph has no features, so there are none to rewrite.")
         self.joins = _adjacency(self.graph)
-        chosen = read_nodes(nodes, self.graph.num_nodes)
+        chosen = read_nodes(nodes, self.graph.num_nodes, self.graph.names)
         self.targets = chosen.numpy()
         self.nodes = torch.zeros(len(chosen), dtype=torch.int64)  # each is the first of its own surroundings
         self.entries = np.full(len(chosen), self.graph.num_nodes - (not self.own), dtype=np.int64)
