@@ -1,14 +1,13 @@
 """Spread: what a graph convolution does to its inputs, for one graph that stays the same through a whole training."""
 
 import copy
-import warnings
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
 from unswayed.ballots.links import Links
+from unswayed.sampling.engines.plans.surroundings import csr, symmetric
 
 
 class Spread:
@@ -26,32 +25,11 @@ class Spread:
         root = torch.bincount(target, minlength=n).float().rsqrt()
         self.target, self.voter = target.to(device), voter.to(device)
         self.weight = (root[target] * root[voter])[:, None].to(device)
-        self.rows = _compressed(target, voter, self.weight[:, 0], n) if device.type == "cpu" else None
+        starts, shape = torch.searchsorted(target, torch.arange(n + 1)), (n, n)
+        self.rows = csr(starts, voter, self.weight[:, 0], shape) if device.type == "cpu" else None
 
     def __call__(self, x: Tensor) -> Tensor:
         """The rows of `x`, each spread over its node's neighbours."""
         if self.rows is None:
             return torch.zeros_like(x).index_add(0, self.target, self.weight * x[self.voter])
-        out: Tensor = _Symmetric.apply(self.rows, x)  # type: ignore[no-untyped-call]
-        return out
-
-
-def _compressed(row: Tensor, column: Tensor, weight: Tensor, nodes: int) -> Tensor:
-    starts = torch.searchsorted(row, torch.arange(nodes + 1))
-    with warnings.catch_warnings():
-        # torch calls compressed rows a beta feature; the product is all that is used
-        warnings.simplefilter("ignore")
-        return torch.sparse_csr_tensor(starts, column, weight, (nodes, nodes), check_invariants=True)
-
-
-class _Symmetric(torch.autograd.Function):
-    """A symmetric matrix times rows."""
-
-    @staticmethod
-    def forward(ctx: Any, matrix: Tensor, x: Tensor) -> Tensor:
-        ctx.matrix = matrix
-        return matrix @ x
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor]:
-        return None, ctx.matrix @ grads[0]
+        return symmetric(self.rows, x)

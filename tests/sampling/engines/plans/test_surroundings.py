@@ -1,5 +1,9 @@
 """Sums over neighbours: by the library's product, and entry by entry where one order of sums is asked for."""
 
+import subprocess
+import sys
+import warnings
+
 import pytest
 import torch
 from torch_geometric.utils import erdos_renyi_graph, to_dense_adj
@@ -21,3 +25,23 @@ def test_spreading_is_a_product_with_the_adjacency_matrix(monkeypatch, way, dens
     pulled = torch.randn(20, 3, dtype=torch.float64)
     (gradient,) = torch.autograd.grad(found, z, pulled)
     assert torch.allclose(gradient, dense.T @ pulled)
+
+
+def test_no_filter_of_warnings_is_touched_while_threads_work(monkeypatch):
+    """Two threads that set and restore them at a time can leave all warnings off."""
+    path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    with monkeypatch.context() as patched:
+        patched.setattr(warnings, "catch_warnings", None)
+        found = Surroundings.of(path, 3, torch.float32).spread(torch.ones(3, 1))
+    assert found[:, 0].tolist() == [1, 2, 1]
+
+
+def test_a_process_hears_nothing_of_betas():
+    code = (
+        "import torch, unswayed.sampling.engines.plans.surroundings as s;"
+        "i = torch.tensor([0, 1]); print((s.csr(torch.tensor([0, 1, 2]), i, torch.ones(2), (2, 2)) @ torch.eye(2)).sum())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error::UserWarning", "-c", code], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.strip() == "tensor(2.)", done.stderr

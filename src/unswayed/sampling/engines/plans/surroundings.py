@@ -8,6 +8,12 @@ import torch
 from torch import Tensor
 from torch.autograd.function import FunctionCtx
 
+# Torch announces, once a process, that compressed tensors are in beta. It does so here, where one thread imports: filters of warnings
+# belong to all threads, and two that set and restore them at a time can leave all warnings off.
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    torch.sparse_csr_tensor([0, 0], [], [], (1, 1), check_invariants=False)
+
 
 def _csr(rows: Tensor, columns: Tensor, n: int, dtype: torch.dtype) -> Tensor:
     order = torch.argsort(rows * n + columns)
@@ -22,9 +28,7 @@ def compressed(rows: Tensor, columns: Tensor, shape: tuple[int, int], dtype: tor
 
 def csr(starts: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
     """A sparse matrix with these values at these columns, row by row."""
-    with warnings.catch_warnings():  # torch announces that compressed sparse tensors are in beta
-        warnings.simplefilter("ignore")
-        return torch.sparse_csr_tensor(starts, columns, values, shape, check_invariants=False)
+    return torch.sparse_csr_tensor(starts, columns, values, shape, check_invariants=False)
 
 
 class _Symmetric(torch.autograd.Function):
@@ -39,6 +43,12 @@ class _Symmetric(torch.autograd.Function):
     def backward(ctx: Any, *grad: Tensor) -> tuple[None, Tensor]:
         (matrix,) = ctx.saved_tensors
         return None, product(matrix, grad[0].contiguous())
+
+
+def symmetric(matrix: Tensor, dense: Tensor) -> Tensor:
+    """A symmetric sparse matrix, on a card one of ones, times a dense one; differentiable."""
+    out: Tensor = _Symmetric.apply(matrix, dense)  # type: ignore[no-untyped-call]
+    return out
 
 
 def product(matrix: Tensor, dense: Tensor) -> Tensor:
@@ -87,8 +97,7 @@ class Surroundings:
 
     def spread(self, z: Tensor) -> Tensor:
         """Row v of the result is the sum of z over v's neighbours; z is [n, anything]."""
-        product: Tensor = _Symmetric.apply(self.adjacency, z.reshape(self.n, -1))  # type: ignore[no-untyped-call]
-        return product.reshape(z.shape)
+        return symmetric(self.adjacency, z.reshape(self.n, -1)).reshape(z.shape)
 
     def adjacent(self, nodes: Tensor) -> Tensor:
         """bool[B, n]: the clean row of each of the nodes."""
