@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -51,13 +53,24 @@ def test_family_certificates_pay_for_every_target_abstainers_included():
     assert together.p_top[0] == pytest.approx(hundredth.p_top[0], rel=1e-12)
 
 
+@pytest.mark.parametrize("at", [1.5, -1, [0, -2], "two", True, np.nan])
+def test_shares_are_of_whole_numbers_of_changes(at):
+    certs = certs_for([[99, 1]] * 3)
+    asks = [certs.accuracy, partial(certs.recall, positive=0), partial(certs.precision, positive=0)]
+    for ask in asks:
+        with pytest.raises(InputError, match="at must be whole numbers"):
+            ask([0, 0, 0], at=at)
+    assert certs.accuracy([0, 0, 1], at=[0.0]).tolist() == certs.accuracy([0, 0, 1], at=[0]).tolist()
+    with pytest.raises(InputError, match="3 targets but the mask"):
+        certs.share(0, of=[True])
+
+
 def test_accuracy_counts_right_labels_of_enough_size():
     certs = certs_for([[9_990, 10], [10_000, 0], [5_000, 5_000], [10, 9_990]])
     small, large = int(certs.size[0]), int(certs.size[1])
     right = certs.accuracy([0, 0, 0, 0], at=[0, small, small + 1, large, large + 1])
     assert right.tolist() == [0.5, 0.5, 0.25, 0.25, 0.0]
     assert certs.accuracy([-1] * 4, at=[0]).tolist() == [0.0]  # an abstention is never right
-    assert certs.accuracy([0, 0, 0, 0], at=[-1]).tolist() == [0.5]
 
 
 @pytest.mark.parametrize("truth", [[0, 1, 2], 0, [[0, 1]]])

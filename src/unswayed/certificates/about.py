@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from unswayed.errors import InputError
 from unswayed.naming import Name, places, plain
+from unswayed.theory.checks import whole_sizes
 
 IntArray = npt.NDArray[np.int64]
 
@@ -34,7 +35,7 @@ def withstood(sizes: npt.ArrayLike, at: npt.ArrayLike, limit: npt.ArrayLike | No
     >>> withstood([2, 2], at=[1, 5], limit=[2, 9]).tolist()
     [[True, True], [True, False]]
     """
-    wanted = np.maximum(np.asarray(at), 0)[..., None]
+    wanted = whole_sizes(at)[..., None]
     proven: npt.NDArray[np.bool_] = np.asarray(sizes) >= (
         wanted if limit is None else np.minimum(wanted, limit)
     )

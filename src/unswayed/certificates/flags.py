@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unswayed.errors import InputError
+from unswayed.theory.checks import whole_sizes
 
 if TYPE_CHECKING:
     from unswayed.certificates.protocol import Certified
@@ -33,7 +34,7 @@ def precision(
     """
     if np.any(truth < 0):
         raise InputError("Precision needs every target's true label; pick those that are known.")
-    strong = certs.sizes(change) >= np.maximum(np.asarray(at), 0)[..., None]
+    strong = certs.sizes(change) >= whole_sizes(at)[..., None]
     kept = (strong & (truth == flag) & (certs.label == flag)).sum(axis=-1)
     alarms = ((truth != flag) & ~(strong & (certs.label != flag))).sum(axis=-1)
     shares: FloatArray = np.where(alarms == 0, 1.0, kept / np.maximum(kept + alarms, 1))

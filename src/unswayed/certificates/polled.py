@@ -9,6 +9,7 @@ import numpy as np
 from unswayed.certificates.about import IntArray
 from unswayed.certificates.in_words import audit_in_words, audited, in_words, spent_in_words
 from unswayed.certificates.levels import confidence_in_words, most_wrong
+from unswayed.certificates.presenting import every
 from unswayed.certificates.protocol import About, Bar, Certified, Column, Explanation
 from unswayed.certificates.shared import reach_of_votes
 from unswayed.errors import InputError, Unsupported
@@ -137,12 +138,12 @@ class Polled(Certified):
                 f"The certificate holds with confidence {level}{f' ({self.caveat})' if self.caveat else ''}."
             )
         if self.family:
-            return f"With confidence {level}, all {len(self):,} certificates hold at once."
+            return f"With confidence {level}, {every(len(self))} certificates hold at once."
         weaker = f" ({self.caveat})" if self.caveat else ""
         wrong, total = self.doubtful, len(self)
         each = f"Each certificate holds with confidence {level}{weaker} by itself; with 95% confidence"
         if wrong == 0:
-            return f"{each} all {total:,} of them hold at once."
+            return f"{each} {every(total)} of them hold at once."
         return f"{each} at most {wrong:,} of the {total:,} {'is' if wrong == 1 else 'are'} wrong."
 
     def tally(self, position: int) -> str:

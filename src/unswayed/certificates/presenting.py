@@ -24,6 +24,15 @@ def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def every(number: int) -> str:
+    """All of so many.
+
+    >>> every(2), every(1_000)
+    ('both', 'all 1,000')
+    """
+    return "both" if number == 2 else f"all {number:,}"
+
+
 def line(certs: "Certified") -> str:
     """How many targets, how many of them certified, the median size and the confidence."""
     sure = ~certs.abstained
@@ -67,12 +76,12 @@ def overall(certs: "Certified") -> str:
     if certs.confidence is None and total == 1:
         return "The certificate is a proof: no chance is involved."
     if certs.confidence is None:
-        return f"All {total:,} certificates are proofs: no chance is involved, and all of them hold at once."
+        return f"{every(total).capitalize()} certificates are proofs: no chance is involved, and all of them hold at once."
     if total == 1:
         return f"{certs.assurance()}."
     each = f"{certs.assurance()}; with 95% confidence"
     if wrong == 0:
-        return f"{each} all {total:,} of them hold at once."
+        return f"{each} {every(total)} of them hold at once."
     return f"{each} at most {wrong:,} of the {total:,} {'is' if wrong == 1 else 'are'} wrong."
 
 

@@ -189,6 +189,8 @@ class Certified(Labelled, ABC):
         if not len(self):
             raise InputError("There are no targets, so no share of them.")
         good = self.sizes(check_change(change))
+        if of is not None and np.shape(of) != good.shape:
+            raise InputError(f"There are {len(self)} targets but the mask has shape {np.shape(of)}.")
         good = good if of is None else np.where(np.asarray(of, bool), good, -1)
         shares: FloatArray = withstood(good, at, self.about.limit(change)).mean(axis=-1)
         return shares

@@ -82,3 +82,11 @@ def per_target(values: ArrayLike, name: str, targets: int) -> Ints:
     if array.shape not in ((), (1,), (targets,)):
         raise InputError(f"{name} must be one number or one for each of the {targets} targets.")
     return whole_numbers(np.broadcast_to(array, (targets,)), name, 1)
+
+
+def whole_sizes(at: ArrayLike) -> Ints:
+    """The numbers of changes that are asked about: whole, 0 or more."""
+    given = np.asarray(at)
+    if given.dtype.kind not in "iuf" or not np.all((given >= 0) & (given == np.floor(given))):
+        raise InputError(f"at must be whole numbers of changes, 0 or more, not {at!r}.")
+    return given.astype(np.int64)

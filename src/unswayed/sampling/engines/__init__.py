@@ -30,7 +30,7 @@ def _chosen(question: Question) -> Engine:
     if question.engine == "generic":
         generic.why = "engine='generic' was asked for"
         return generic
-    obstacles = []
+    obstacles: dict[str, list[str]] = {}  # and for which engines
     for candidate in _fast_engines():
         try:
             engine, obstacle = _tried(candidate, generic)
@@ -41,8 +41,9 @@ def _chosen(question: Question) -> Engine:
         if engine is not None:
             return engine
         if not isinstance(obstacle, Elsewhere):
-            obstacles.append(f"{candidate.name}: {obstacle}")
-    generic.why = "; ".join(obstacles) or "there is none for this threat and noise"
+            obstacles.setdefault(obstacle, []).append(candidate.name)
+    told = [f"{' and '.join(names)}: {obstacle}" for obstacle, names in obstacles.items()]
+    generic.why = "; ".join(told) or "there is none for this threat and noise"
     if question.engine == "fast":
         raise Unsupported(
             f"No fast engine is exact for this classifier ({generic.why}); use engine='generic'."

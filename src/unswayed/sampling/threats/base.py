@@ -65,7 +65,8 @@ class Threat:
 
     def __repr__(self) -> str:
         low, high = int(self.entries.min()), int(self.entries.max())
-        return f"{type(self).__name__}({plural(len(self), 'target')}, {low if low == high else f'{low} to {high}'} entries each)"
+        span = f"{low} to {high} entries" if low < high else f"{low} {'entry' if low == 1 else 'entries'}"
+        return f"{type(self).__name__}({plural(len(self), 'target')}, {span} each)"
 
     def clean(self, target: int) -> Tensor:
         """bool[entries]: the structure vector of the target at this position, before any noise."""
