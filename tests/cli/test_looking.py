@@ -60,6 +60,14 @@ def test_report_at_another_confidence(call, call_json, own, here):
     assert all(a["p_top"] > b["p_top"] for a, b in zip(loose["targets"], tight["targets"], strict=True))
 
 
+@pytest.mark.parametrize("more", [["--alpha", "0.01"], ["--bounds", "tight"], ["--rivals", "labels"]])
+def test_certifying_a_store_again_at_another_level_is_warned_of_as_in_a_report(call, own, more):
+    call("certify", *own, "--store", "run")
+    assert "spends the confidence" not in call("certify", *own, "--store", "run")[2]
+    err = call("certify", *own, "--store", "run", *more)[2]
+    assert f"choosing {more[0][2:]} after looking at a result spends the confidence" in " ".join(err.split())
+
+
 def test_explain_from_a_store_and_afresh_agree(call_json, own):
     call_json("certify", *own, "--store", "run")
     stored = call_json("explain", "9", "--store", "run")

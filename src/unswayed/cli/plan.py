@@ -21,9 +21,9 @@ from unswayed.cli.record import (
     certify_as,
     check_place,
     keep_weights,
-    read_record,
     sketches,
     threads_told,
+    warn_of_second_look,
     write_record,
 )
 from unswayed.cli.threat import read_threat
@@ -242,7 +242,7 @@ def make_record(plan: Plan, command: str, floor: tuple[float, str] | None, model
 def run_plan(plan: Plan, threat: Threat, model: Any, record: Record | None) -> Votes:
     """The votes; with a store, everything needed to resume and to report is on disk before the first sample."""
     if plan.store is not None and record is not None:
-        _warn_of_second_look(plan)
+        warn_of_second_look(plan.store, plan)
         if not (plan.store / SETTINGS).exists():  # an older run is left as it is until `poll` has accepted it
             write_record(plan.store, record)
             keep_weights(plan.store, model)
@@ -288,13 +288,3 @@ def _ask(plan: Plan, *question: Any, **settings: Any) -> Votes:
         raise InputError(
             f"{plan.model} failed when it was asked: {type(error).__name__}: {error}."
         ) from error
-
-
-def _warn_of_second_look(plan: Plan) -> None:
-    assert plan.store is not None
-    before = read_record(plan.store)
-    if before is not None and before.finished and before.samples != plan.samples and plan.bounds != "anytime":
-        warn(
-            f"This store was certified before, at {before.samples} samples. Changing the number after seeing the result "
-            "voids the confidence, unless you had decided on it beforehand; --bounds anytime stays valid."
-        )

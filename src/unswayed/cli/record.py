@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unswayed.certificates import Certified, certify, certify_top
-from unswayed.cli.common import check_store, note
+from unswayed.cli.common import check_store, note, warn
 from unswayed.errors import InputError, StoreError, WorldError
 from unswayed.files import write_atomically
 from unswayed.report.summary import Summary, summarise
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from unswayed.datasets import Dataset
 
 RECORD, GRAPH, WEIGHTS, CERTIFICATES = "run.json", "graph.npz", "weights.safetensors", "certificates.npz"
+LOOKED = (
+    "choosing {names} after looking at a result spends the confidence, unless it was decided on beforehand: "
+    "of several levels that were tried, only the one fixed before the first look holds as stated"
+)
 FORMAT = 1
 
 
@@ -256,3 +260,19 @@ def sketches(data: "Dataset", targets: "Targets") -> Sketch | tuple[Sketch, ...]
 def _sketch(data: Any) -> Sketch:
     label = None if data.y is None else data.y.view(-1).numpy().astype(np.int64)
     return Sketch(data.edge_index.numpy().astype(np.int64), int(data.num_nodes), label)
+
+
+def warn_of_second_look(store: Path, asked: Any) -> None:
+    """Warn where a store that was certified before is certified otherwise: by more or fewer samples, or at another level."""
+    before = read_record(store)
+    if before is None or not before.finished:
+        return
+    if before.samples != asked.samples and asked.bounds != "anytime":
+        warn(
+            f"This store was certified before, at {before.samples} samples. Changing the number after seeing the result "
+            "voids the confidence, unless you had decided on it beforehand; --bounds anytime stays valid."
+        )
+    levels = ("alpha", "bounds", "family", "rivals", "top")
+    if other := [name for name in levels if getattr(before, name) != getattr(asked, name)]:
+        said = LOOKED.format(names=" and ".join(other))
+        warn(f"This store was certified before; {said}.")

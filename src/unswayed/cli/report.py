@@ -29,12 +29,6 @@ EXAMPLES = """
 """
 
 
-LOOKED = (
-    "choosing {names} after looking at a result spends the confidence, unless it was decided on beforehand: "
-    "of several levels that were tried, only the one fixed before the first look holds as stated"
-)
-
-
 @app.command(epilog=EXAMPLES)
 def report(
     store: Annotated[
@@ -89,6 +83,7 @@ def _check_finished(record: "Record", found: "Votes | Certified") -> None:
 
 def _relevelled(record: "Record", level: dict[str, Any], found: "Votes | Certified") -> "Record":
     """The run at another level than the recorded one, which it says of itself and warns of."""
+    from unswayed.cli.record import LOOKED
     from unswayed.errors import InputError
     from unswayed.votes import Votes
 
