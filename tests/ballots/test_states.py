@@ -1,5 +1,7 @@
 """Models that were saved, loaded or altered: what is proved is what they answer."""
 
+import copy
+
 import pytest
 import torch
 from torch_geometric.data import Data
@@ -53,6 +55,22 @@ class TestLoading:
         assert (one.label == two.label).all()
         assert (one.size == two.size).all()
         assert saved.table_hash == loaded.table_hash
+
+    def test_weights_that_change_after_freezing_are_noticed_before_arrivals_are_scored(self) -> None:
+        data = graph()
+        net = speaking("features").freeze(data, known=data.y)
+        new = us.Row.new(data, data.x[:2] + 0.1, [[0, 1], [2]])
+        before = us.prove(net, new)
+        net.tau = 50.0  # of the next freezing
+        again = us.prove(copy.deepcopy(net), new)
+        assert (again.label.tolist(), again.size.tolist()) == (before.label.tolist(), before.size.tolist())
+        with torch.no_grad():
+            net.own_weight.mul_(-3)
+        for one in (net, copy.deepcopy(net)):
+            with pytest.raises(InputError, match="weights have changed since the model was frozen"):
+                us.prove(one, new)
+        us.prove(net, us.Row(data, [0]))  # which the tables answer alone
+        us.prove(net.freeze(data, known=data.y), new)
 
     def test_the_hash_sees_the_weights_that_arrivals_are_scored_with(self) -> None:
         data = graph()

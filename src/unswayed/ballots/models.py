@@ -23,6 +23,7 @@ from unswayed.errors import InputError
 
 TALLIED = 2**14  # links whose ballots are added together: as many as stay near the processor
 ANSWERED = ("forward", "_tally", "_stored", "own_of_new", "exact")  # by what an answer is made of the tables
+WEIGHED: WeakKeyDictionary[nn.Module, list[Any]] = WeakKeyDictionary()  # weights found to be the frozen ones
 CHECKED: WeakKeyDictionary[nn.Module, Tensor] = WeakKeyDictionary()  # features found to be the frozen ones
 
 
@@ -48,6 +49,7 @@ class BallotModel(Tabled):
         "seen",
         "reach",
         "tau_table",
+        "weight_hash",
     )
     reads_links = False  # whether ballots depend on the voters' own links, so that only the target's row may be attacked
     reads_features = False
@@ -60,7 +62,8 @@ class BallotModel(Tabled):
     feature_hash: Tensor | None  # uint8[32]
     seen: Tensor | None  # bool[n]: nodes whose links have shaped the ballots
     reach: Tensor | None  # int64: how far from 0 the ballot of a node with arbitrary features can be
-    tau_table: Tensor  # float64: τ, which a node that arrives is scored with
+    tau_table: Tensor | None  # float64: τ, which a node that arrives is scored with
+    weight_hash: Tensor | None  # uint8[32] of the weights, which it is scored with too
     classes: int
     tau: float
 
@@ -122,6 +125,7 @@ class BallotModel(Tabled):
             check_not_structural(links)
         EXACT_TWINS.pop(self, None)
         CHECKED.pop(self, None)
+        WEIGHED.pop(self, None)
         with torch.no_grad():
             exact = self.exact()
             own = exact.own_scores(links.x, links.nodes)
@@ -136,6 +140,7 @@ class BallotModel(Tabled):
             "seen": self.seen_nodes(links.nodes),
             "reach": self._reach_of_fakes(),
             "tau_table": torch.tensor(self.tau, dtype=torch.float64),
+            "weight_hash": self._weights(),
         }
         check_exact(fixed(own), fixed(self.tau * own), fixed(said.rows), links.nodes)
         return self.keep(**tables)
@@ -177,11 +182,32 @@ class BallotModel(Tabled):
 
     def own_of_new(self, x: Tensor | None, nodes: int) -> tuple[Tensor, Tensor]:
         """int64[nodes, C] twice: the frozen own scores and base of nodes that arrive, each computed alone."""
-        exact = self.exact()
+        self._check_weights()
+        exact, tau = self.exact(), self.tau if self.tau_table is None else float(self.tau_table)
         with torch.no_grad():
             rows = [exact.own_scores(None if x is None else x[i : i + 1].cpu(), 1) for i in range(nodes)]
         own = torch.cat(rows) if rows else torch.zeros(0, self.classes, dtype=torch.float64)
-        return fixed(own), fixed(self.tau * own)
+        return fixed(own), fixed(tau * own)
+
+    def _weights(self) -> Tensor:
+        """uint8[32]: the hash of all weights as doubles."""
+        flat = [weight.detach().cpu().double().reshape(-1) for weight in self.parameters()]
+        return hash_of(torch.cat([torch.zeros(1, dtype=torch.float64), *flat]))  # one where there are none
+
+    def _check_weights(self) -> None:
+        """Refuse weights that have changed since the model was frozen; those that nobody has written to are not read again."""
+        now = [(weight, weight._version) for weight in self.parameters()]
+        known = WEIGHED.get(self, [])
+        if len(known) == len(now) and all(
+            a is b and v == w for (a, v), (b, w) in zip(known, now, strict=True)
+        ):
+            return
+        if self.weight_hash is not None and not torch.equal(self.weight_hash.cpu(), self._weights()):
+            raise InputError(
+                "The weights have changed since the model was frozen, so nodes that arrive would be scored by others than the rest; "
+                "freeze it again."
+            )
+        WEIGHED[self] = now
 
     def seen_nodes(self, nodes: int) -> Tensor | None:
         """bool[n]: nodes whose links have shaped the ballots, which can be no targets; None where there are none."""
