@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import unswayed as us
-from unswayed.errors import InputError
+from unswayed.errors import InputError, Unsupported
+from unswayed.report.summary import summarise
 
 
 def certificates(label, size, entries=9):
@@ -68,3 +69,20 @@ def test_classes_are_named_by_name():
 def test_precision_needs_all_truths():
     with pytest.raises(InputError, match="every target"):
         certificates([1, 0], [2, 2]).precision([1, -1])
+
+
+def test_a_label_among_the_most_probable_says_nothing_of_the_flag():
+    """Another label stays among the first two, and one change makes the flag the answer: of a classifier with these probabilities."""
+    counts = [[5_500, 4_400, 100], [4_400, 5_500, 100]]  # class 1 is the flag
+    votes = us.Votes.from_counts(counts, us.Flip(0.7), entries=9)
+    among, first = us.certify_top(votes, 2), us.certify(votes)
+    assert among.label.tolist() == first.label.tolist() == [0, 1]
+    assert among.size[0] >= 1 > first.size[0]
+    with pytest.raises(Unsupported, match="2 most probable"):
+        among.precision([0, 1], at=1)
+    alone = us.certify_top(votes, 1)
+    assert alone.precision([0, 1], at=[0, 1]).tolist() == [1.0, 0.0]
+    for told in ({"positive": 1}, {"floor": 0.5}, {"base": 0.5}):
+        with pytest.raises(InputError, match="2 most probable"):
+            summarise(among, truth=[0, 1], **told)
+        summarise(alone, truth=[0, 1], **told)

@@ -155,6 +155,7 @@ def test_staying_among_the_most_probable_goes_everywhere(call, call_json, own, h
     certs = us.certify_top(us.load("run"), 2)
     assert [row["size"] for row in found["targets"]] == certs.size.tolist()
     assert (found["kind"], found["k"]) == ("top", 2)
+    assert found["floor"] is found["base"] is None  # which are about one answer
     assert "--top 2" in found["command"]
     assert max(row["size"] for row in found["targets"]) <= found["ceiling"]
     assert "2 most probable" in (here / "r.html").read_text()
@@ -170,6 +171,7 @@ def test_staying_among_the_most_probable_goes_everywhere(call, call_json, own, h
         (["--top", "3"], "from 1 to 2"),
         (["--top", "2", "--bounds", "paper"], "strict or anytime"),
         (["--top", "2", "--until-size", "3"], "--budget"),
+        (["--top", "2", "--positive", "1"], "--positive"),
         (["--alpha", "0.5"], "below 0.5"),
     ],
 )

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from unswayed.errors import InputError
+from unswayed.errors import InputError, Unsupported
 from unswayed.theory.checks import whole_sizes
 
 if TYPE_CHECKING:
@@ -32,6 +32,11 @@ def precision(
 
     What keeps its right flag stays; whatever else is of another class counts as flagged, unless it is certified not to be.
     """
+    if certs.places > 1:
+        raise Unsupported(
+            f"A label that stays among the {certs.places} most probable does not keep another from being the answer, so there is no "
+            "precision; certify the answer itself."
+        )
     if np.any(truth < 0):
         raise InputError("Precision needs every target's true label; pick those that are known.")
     strong = certs.sizes(change) >= whole_sizes(at)[..., None]

@@ -148,6 +148,11 @@ class Certified(Labelled, ABC):
         return None
 
     @property
+    def places(self) -> int:
+        """Among how many of the most probable labels its own stays: 1 where a certificate is about the answer itself."""
+        return 1
+
+    @property
     def lead(self) -> FloatArray:
         """Orders targets of equal size, the weakest first."""
         return np.zeros(len(self))

@@ -132,6 +132,11 @@ class TopCertificates(Polled):
         return int(found.size.max(initial=0))
 
     @property
+    def places(self) -> int:
+        """k: the answer itself may change."""
+        return self.k
+
+    @property
     def lead(self) -> FloatArray:
         """The bound on the label's probability."""
         return self.p_label

@@ -120,13 +120,16 @@ def certify_words(
     plan = make_plan(words, store)
     threat = make_threat(plan, plan.until_size if want is None else want)
     model = make_model(plan)
-    record = make_record(plan, command_of(words, plan), make_floor(plan) if words["floor"] else None, model)
+    one_answer = plan.top in (None, 1)  # which a floor, and the model itself, give
+    floor = make_floor(plan) if words["floor"] and one_answer else None
+    record = make_record(plan, command_of(words, plan), floor, model)
     record = replace(record, sees=sees(model, plan.noise, plan.edge_attr))
     most = "" if plan.until is None else "at most "
     note(f"Polling {plural(len(threat), 'target')}, {most}{plan.samples:,} samples each …")
     votes = run_plan(plan, threat, model, record)
     certs = record.certify(votes)
-    record = replace(record, base=base_accuracy(plan, threat, model), finished=True)
+    base = base_accuracy(plan, threat, model) if one_answer else None
+    record = replace(record, base=base, finished=True)
     if store is not None:
         write_record(store, record)
     return certs, record

@@ -101,6 +101,8 @@ class Plan:
             raise InputError(f"--top needs --bounds {' or '.join(TOP_BOUNDS)}, not {self.bounds}.")
         if self.until_size is not None:
             raise InputError("--until-size is about the label that comes first; use --budget with --top.")
+        if self.positive is not None and top > 1:
+            raise InputError("--positive is about the answer alone, not several places; leave --top away.")
         if self.rivals != "all":
             raise InputError("With --top, “no answer” may take one of the places; use --rivals all.")
 
@@ -272,10 +274,7 @@ def _ask(plan: Plan, *question: Any, **settings: Any) -> Votes:
     """Poll; an error that the user's own model file raised is theirs to mend, and says so."""
     try:
         # models print and Ray announces deaths; stdout is for the result
-        with (
-            ceiling_said(),
-            redirect_stdout(sys.stderr),
-        ):
+        with ceiling_said(), redirect_stdout(sys.stderr):
             return poll(*question, **settings)
     except UnswayedError:
         raise

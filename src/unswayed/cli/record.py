@@ -79,12 +79,13 @@ class Record:
         if len(self.names) != len(certs):
             raise StoreError(f"The record names {len(self.names)} targets but the votes have {len(certs)}.")
         known = any(label >= 0 for label in self.truth)
+        alike = known and certs.places == 1  # what is said of one answer can be held against these
         return summarise(
             certs,
             data=self.graph,
             truth=self.truth if known else None,
             floor=None
-            if self.floor is None
+            if self.floor is None or not alike
             else _Floor(self.floor, self.floor_name or "structure-free model"),
             command=self.command,
             title=self.title,
@@ -92,8 +93,8 @@ class Record:
             if self.names == tuple(map(certs.about.target_name, range(len(certs))))
             else self.names,
             class_names=self.class_names,
-            positive=self.positive if known else None,
-            base=self.base if known else None,
+            positive=self.positive if alike else None,
+            base=self.base if alike else None,
             settings={name.capitalize(): value for name, value in self.training.items() if value is not None},
         )
 

@@ -208,17 +208,17 @@ def summarise(
 
     `floor` is an accuracy or an object with `accuracy` and `name`; `attacked[t]` is the size of the smallest attack
     found on target t, −1 (or NaN) where none was found; `data` is the graph, or the list of graphs, that was certified;
-    `positive` is the class, by name or number, of which it is said how much stays flagged; `base` the accuracy of the model itself,
-    neither smoothed nor attacked.
+    `positive` is the class, by name or number, of which it is said how much stays flagged; `base` the model's own accuracy, unsmoothed.
     """
     _check(certs)
     if not len(certs):
         raise InputError("There are no targets, so there is nothing to report.")
+    if certs.places > 1 and not floor is base is positive is None:
+        raise InputError(f"A floor, base or flag is about one answer, not the {certs.places} most probable.")
     accuracy = None if floor is None else float(getattr(floor, "accuracy", floor))
-    if accuracy is not None and not 0 <= accuracy <= 1:
-        raise InputError(f"The floor must be an accuracy between 0 and 1, not {accuracy}.")
-    if base is not None and not 0 <= base <= 1:
-        raise InputError(f"The base must be an accuracy between 0 and 1, not {base}.")
+    for name, share in (("floor", accuracy), ("base", base)):
+        if share is not None and not 0 <= share <= 1:
+            raise InputError(f"The {name} must be an accuracy between 0 and 1, not {share}.")
     certs = certs.named(targets=names, classes=class_names)
     return Summary(
         certs=certs,
