@@ -136,6 +136,13 @@ def test_a_node_named_twice_is_refused():
         us.prove(net, us.Row(data, [0, 0, 1])).shared(3)
 
 
+def test_a_graph_picked_twice_is_refused():
+    """One change flips it wherever it is named."""
+    found = certs("all-pairs", noise=us.Flip(0.7), unit="graph")
+    with pytest.raises(Unsupported, match="A graph is named twice"):
+        found[[1, 1]].shared(int(found.size[1]) + 1)
+
+
 def test_fake_nodes_are_called_what_they_are():
     """Where a size counts nodes, no sentence speaks of entries."""
     threat = us.Inject(Data(x=torch.eye(5), edge_index=torch.tensor([[0, 1], [1, 0]])), [0, 1, 2]).describe()

@@ -95,3 +95,39 @@ def test_what_a_run_remembers_of_its_models_sight_is_checked(call, call_json, ow
     del kept["sees"]  # a run from before it was kept
     path.write_text(json.dumps(kept))
     assert call_json("report", "run", "--shared", "2")["shared"]["deletions"] is None
+
+
+FARTHER = """
+import torch
+from torch_geometric.nn import SAGEConv
+
+class Farther(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(SAGEConv(3, 3) for _ in range(3))
+        self.last = torch.nn.Linear(3, 2)
+
+    def forward(self, x, edge_index):
+        h = self.layers[0](x, edge_index)
+        if {asked}:
+            h = self.layers[2](self.layers[1](h, edge_index), edge_index)
+        return self.last(h)
+
+def build():
+    return Farther()
+"""
+
+
+@pytest.mark.parametrize(
+    ("asked", "seen"),
+    [
+        ("not self.training", {"layers": 3, "degrees": False}),
+        ("type(x) is torch.Tensor", None),  # which no trace shows
+    ],
+)
+def test_a_model_sees_as_far_as_when_it_is_asked(call_json, own, here, asked, seen):
+    (here / "farther.py").write_text(FARTHER.replace("{asked}", asked))
+    words = [*plain(own), *DELETING, "--model", "farther.py:build", "--store", "run"]
+    found = call_json("certify", *words, "--samples", "100", "--shared", "2")["shared"]
+    assert json.loads((here / "run" / "run.json").read_text())["sees"] == seen
+    assert (found["deletions"] is None) == (seen is None)

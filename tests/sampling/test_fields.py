@@ -9,6 +9,7 @@ import unswayed as us
 from unswayed.errors import InputError, Unsupported
 from unswayed.models import build
 from unswayed.sampling.fields import sight
+from unswayed.sampling.question import Question
 
 from .small import FEATURES
 
@@ -102,3 +103,31 @@ def test_what_sees_everything_or_is_not_known_is_refused():
 def test_a_network_without_layers_sees_no_edge(data):
     assert sight(build("mlp", FEATURES, 2)) == (0, False)
     assert [len(field) for field in us.receptive_fields(data, [0, 1], 0)] == [0, 0]
+
+
+class Farther(nn.Module):
+    """Three rounds when it is asked, two when it is trained or, if it looks, when it is handed no tensor."""
+
+    def __init__(self, looks):
+        super().__init__()
+        self.layers = nn.ModuleList(SAGEConv(FEATURES, FEATURES) for _ in range(3))
+        self.looks = looks
+
+    def forward(self, x, edge_index):
+        h = self.layers[1](self.layers[0](x, edge_index).relu(), edge_index)
+        asked = type(x) is torch.Tensor if self.looks else not self.training
+        return self.layers[2](h.relu(), edge_index) if asked else h
+
+
+def test_sight_is_that_of_evaluation_and_the_mode_stays():
+    model = Farther(looks=False).train()
+    assert sight(model) == (3, False)
+    assert model.training
+
+
+def test_a_module_that_takes_another_way_than_its_trace_has_no_sight(data):
+    threat, noise = us.AllPairs(data, range(4)), us.AddDelete(0, 0.5)
+    plain, looking = (Question(Farther(looks=looks), threat, noise) for looks in (False, True))
+    assert sight(plain.model, plain) == (3, False)
+    with pytest.raises(Unsupported, match="another way"):
+        sight(looking.model, looking)

@@ -52,8 +52,10 @@ def flipped(
         edges = 1 + max((int(field.max(initial=-1)) for field in seen), default=-1)
         return flipped_within(sizes, seen, edges, budget)
     reach = certs.reach
-    if reach == "rows" and len(np.unique(certs.targets)) < len(certs):
-        raise Unsupported("A node is named twice, and one change would count for both; name each node once.")
+    if reach != "anywhere" and len(np.unique(certs.targets)) < len(certs):
+        raise Unsupported(
+            f"A {certs.unit} is named twice, and one change would count for both; name each {certs.unit} once."
+        )
     return BOUNDS[reach](sizes, budget)
 
 

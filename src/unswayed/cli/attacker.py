@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # scipy and torch load when a command runs, not when it is asked for help
     from unswayed.certificates import Certified
+    from unswayed.cli.plan import Plan
     from unswayed.cli.record import Record
 
 
@@ -56,14 +57,18 @@ def _fields(record: "Record", certs: "Certified") -> Any:
     return receptive_fields(data, certs.targets, sees["layers"], degrees=sees["degrees"])
 
 
-def sees(model: Any, noise: Any, edge_attr: Any = None) -> dict[str, Any] | None:
+def sees(plan: "Plan", threat: Any, model: Any) -> dict[str, Any] | None:
     """How far a model can see, to be kept with a run; None where that is not known or of no use."""
+    from unswayed.cli.flags import asked
     from unswayed.errors import Unsupported
     from unswayed.sampling.fields import sight
+    from unswayed.sampling.question import Question
 
-    if edge_attr is not None or not noise.only_hides:
+    if plan.edge_attr is not None or not plan.noise.only_hides or threat.whole_view() is None:
         return None
+    wrapped = asked(plan, model)
+    question = Question(wrapped, threat, plan.noise, classes=plan.dataset.num_classes, device=plan.device)
     try:
-        return sight(model)._asdict()
+        return sight(wrapped, question)._asdict()
     except Unsupported:
         return None

@@ -123,13 +123,12 @@ def certify_words(
     one_answer = plan.top in (None, 1)  # which a floor, and the model itself, give
     floor = make_floor(plan) if words["floor"] and one_answer else None
     record = make_record(plan, command_of(words, plan), floor, model)
-    record = replace(record, sees=sees(model, plan.noise, plan.edge_attr))
     most = "" if plan.until is None else "at most "
     note(f"Polling {plural(len(threat), 'target')}, {most}{plan.samples:,} samples each …")
     votes = run_plan(plan, threat, model, record)
     certs = record.certify(votes)
     base = base_accuracy(plan, threat, model) if one_answer else None
-    record = replace(record, base=base, finished=True)
+    record = replace(record, base=base, sees=sees(plan, threat, model), finished=True)
     if store is not None:
         write_record(store, record)
     return certs, record

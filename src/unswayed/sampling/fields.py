@@ -1,6 +1,6 @@
 """Receptive fields: which edges the answer for a node can depend on, where noise and attacker only delete."""
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -9,7 +9,11 @@ from scipy.sparse import coo_array
 
 from unswayed.errors import InputError, Unsupported
 from unswayed.sampling.inputs import read_graph
+from unswayed.sampling.modes import evaluating
 from unswayed.sampling.reading import read_nodes
+
+if TYPE_CHECKING:
+    from unswayed.sampling.question import Question
 
 
 class Sight(NamedTuple):
@@ -19,11 +23,18 @@ class Sight(NamedTuple):
     degrees: bool
 
 
-def sight(model: Any) -> Sight:
-    """How far this module sees, where every step of it is known; refused with the reason where not, or where it sees every edge."""
+def sight(model: Any, question: "Question | None" = None) -> Sight:
+    """How far this module sees when it is asked, where every step is known; refused with the reason where not, or where it sees all.
+
+    What torch.fx is shown is not always what a call does: with a `question` about the module, one must take the same way.
+    """
+    from unswayed.sampling.engines.asking.alone import Alone
     from unswayed.sampling.engines.plans.recognise import recognise
 
-    plan = recognise(model)
+    with evaluating(model):  # some see farther when they are asked than when they are trained
+        plan = recognise(model)
+    if question is not None and not Alone(question).as_traced:
+        raise Unsupported("A call takes another way through the module's code than torch.fx.")
     if not plan.local:
         raise Unsupported("A step of this module reads all nodes of the graph, so every edge counts for all.")
     reads = any(layer.coupled or layer.reads_sent for layer in plan.rounds.values())
