@@ -1,6 +1,7 @@
 """The ledger: the votes counted so far, in memory and on disk, and the audit of what was counted."""
 
 import json
+import os
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -53,6 +54,16 @@ class Ledger:
             raise StoreError(
                 f"The stored votes have {self.votes.classes} classes, but classes={classes} was given."
             )
+        self._rename({**stored, **json.loads(json.dumps(asked))})
+
+    def _rename(self, provenance: dict[str, Any]) -> None:
+        """Take over what classes and nodes are called now, in the store too where it may be written to."""
+        assert self.votes is not None
+        if provenance == dict(self.votes.provenance):
+            return
+        self.votes = replace(self.votes, provenance=provenance)
+        if self.store is not None and os.access(self.store.path, os.W_OK):
+            self.store.save(self.votes)
 
     def fill(self, runner: Runner, blocks: list[Block], watch: Watch) -> None:
         """Count these blocks; whatever stops it, what was counted is in the store."""

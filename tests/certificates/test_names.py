@@ -97,6 +97,20 @@ def test_names_do_not_make_another_question(tmp_path):
         Spread(), us.Row(data, [0]), us.Flip(0.9), classes=["c", "d"], **(settings | {"samples": 2_000})
     )
     assert more.samples.tolist() == [2_000]
+    assert more.class_names == us.load(settings["store"]).class_names == ("c", "d")
+
+
+def test_who_names_classes_and_nodes_anew_is_answered_in_these_names(tmp_path):
+    """A label that another call had named the other way round would be the wrong one."""
+    ask = {"samples": 300, "store": tmp_path / "run"}
+    for classes, people in ((["ham", "spam"], "abcdef"), (["spam", "ham"], "uvwxyz")):
+        found = us.poll(Spread(), us.Row(ring(list(people)), [0, 3]), us.Flip(0.9), classes=classes, **ask)
+        for votes in (found, us.load(tmp_path / "run")):
+            certs = us.certify(votes)
+            assert certs.answer.tolist() == [classes[0], classes[1]]
+            assert certs.about.target_names == (people[0], people[3])
+    unnamed = us.poll(Spread(), us.Row(ring(list("uvwxyz")), [0, 3]), us.Flip(0.9), **ask)
+    assert unnamed.class_names == ("spam", "ham")  # nobody says otherwise
 
 
 class Spread(torch.nn.Module):
