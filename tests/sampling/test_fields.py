@@ -1,5 +1,6 @@
 """Receptive fields: deleting an edge outside of one never changes what a network says."""
 
+import networkx as nx
 import pytest
 import torch
 from torch import nn
@@ -131,3 +132,21 @@ def test_a_module_that_takes_another_way_than_its_trace_has_no_sight(data):
     assert sight(plain.model, plain) == (3, False)
     with pytest.raises(Unsupported, match="another way"):
         sight(looking.model, looking)
+
+
+@pytest.mark.parametrize("nodes", [[0, 2], [1, 0], "places"])
+def test_fields_of_other_nodes_are_refused(nodes):
+    """Where nodes are called by numbers, their places in the graph are other nodes' names."""
+    graph = nx.Graph([(2, 1), (1, 0), (0, 3), (3, 4)])  # its own order is 2, 1, 0, 3, 4
+    nx.set_node_attributes(graph, {node: [1.0, float(node)] for node in graph}, "x")
+    torch.manual_seed(0)
+    net = build("sage", 2, 2)
+    threat = us.AllPairs(graph, [0, 1])
+    votes = us.poll(net, threat, us.AddDelete(p_add=0, p_delete=0.3), samples=2_000)
+    certs = us.certify(votes, alpha=0.01, family=True)
+    right = us.receptive_fields(graph, [0, 1], 2)
+    assert certs.shared(1, change="deletes", fields=right) <= 2
+    assert certs.shared(1, change="deletes", fields=list(right)) <= 2  # of one's own making
+    other = us.receptive_fields(graph, certs.targets if nodes == "places" else nodes, 2)
+    with pytest.raises(InputError, match="of other nodes"):
+        certs.shared(1, change="deletes", fields=other)

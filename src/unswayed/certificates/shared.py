@@ -48,6 +48,11 @@ def flipped(
         certs.check_fields(change)
         if len(fields) != len(certs):
             raise InputError(f"There are {len(certs)} targets but {len(fields)} fields.")
+        if not np.array_equal(getattr(fields, "nodes", certs.targets), certs.targets):
+            raise InputError(
+                "These fields are of other nodes than the certificates, or in another order; give receptive_fields the nodes that the "
+                "threat was given."
+            )
         seen = [np.asarray(fields[i], np.int64) for i in np.flatnonzero(sure).tolist()]
         edges = 1 + max((int(field.max(initial=-1)) for field in seen), default=-1)
         return flipped_within(sizes, seen, edges, budget)

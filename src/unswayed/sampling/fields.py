@@ -1,5 +1,6 @@
 """Receptive fields: which edges the answer for a node can depend on, where noise and attacker only delete."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -41,9 +42,15 @@ def sight(model: Any, question: "Question | None" = None) -> Sight:
     return Sight(plan.depth, reads)
 
 
-def receptive_fields(
-    data: Any, nodes: Any, layers: int, *, degrees: bool = False
-) -> list[npt.NDArray[np.int64]]:
+class Fields(list[npt.NDArray[np.int64]]):
+    """What each node sees, and which nodes these are, by their places in the graph."""
+
+    def __init__(self, seen: Iterable[npt.NDArray[np.int64]], nodes: npt.NDArray[np.int64]) -> None:
+        super().__init__(seen)
+        self.nodes = nodes
+
+
+def receptive_fields(data: Any, nodes: Any, layers: int, *, degrees: bool = False) -> Fields:
     """For each node the edges, by number, that a network of so many rounds of message passing can see from it.
 
     These are the edges with an end within `layers` − 1 hops; within `layers` hops with `degrees=True`, for layers that
@@ -58,10 +65,10 @@ def receptive_fields(
     ends = np.concatenate([first, second]), np.concatenate([second, first])
     joins = coo_array((np.ones(len(ends[0]), dtype=bool), ends), shape=(n, n)).tocsr()
     if not layers:  # a network without any reads a node's own features alone
-        return [np.empty(0, dtype=np.int64) for _ in chosen]
+        return Fields((np.empty(0, dtype=np.int64) for _ in chosen), chosen.numpy())
     near = torch.zeros((len(chosen), n), dtype=torch.bool)
     near[torch.arange(len(chosen)), chosen] = True
     reached = near.numpy()
     for _ in range(layers if degrees else layers - 1):
         reached = reached | np.asarray((joins @ reached.T).T, dtype=bool)
-    return [np.flatnonzero(row[first] | row[second]) for row in reached]
+    return Fields((np.flatnonzero(row[first] | row[second]) for row in reached), chosen.numpy())
