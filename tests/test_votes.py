@@ -92,6 +92,9 @@ def test_unpolled_targets_do_not_count_as_samples():
 def test_from_counts_needs_samples_when_the_rows_differ():
     with pytest.raises(InputError, match="samples="):
         Votes.from_counts([[5, 5], [5, 4]], NOISE, 10)
+    for wrong in (12.9, True, "12", -1):
+        with pytest.raises(InputError, match="samples must be a whole number"):
+            Votes.from_counts([[5, 5], [5, 4]], NOISE, 10, samples=wrong)
     votes = Votes.from_counts([[5, 5], [5, 4]], NOISE, 10, samples=12, ones=3, targets=[7, 9])
     assert votes.no_answer.tolist() == [2, 3]
     assert votes.ones.tolist() == [3, 3]

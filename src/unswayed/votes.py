@@ -16,7 +16,7 @@ from unswayed.errors import InputError, StoreError
 from unswayed.files import damaged, read_arrays, write_arrays
 from unswayed.naming import plain
 from unswayed.notes import frozen, joined, wordless
-from unswayed.theory.checks import per_target, whole_numbers
+from unswayed.theory.checks import check_count, per_target, whole_numbers
 from unswayed.theory.noise import Noise, noise_from_dict
 
 IntArray = npt.NDArray[np.int64]
@@ -113,7 +113,7 @@ class Votes:
         """
         table = whole_numbers(counts, "counts", 2)
         sums = table.sum(axis=1)
-        drawn = int(sums.max(initial=0)) if samples is None else int(samples)
+        drawn = int(sums.max(initial=0)) if samples is None else check_count(samples, "samples")
         if samples is None and np.any(sums != drawn):
             raise InputError(
                 "The rows of counts have different sums; say how many samples were drawn with samples=."

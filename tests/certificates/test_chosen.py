@@ -83,6 +83,9 @@ def test_refusals() -> None:
         best_of(
             [one, certify(Votes.from_counts([[990, 10]], LEVELS[1], ENTRIES, provenance={"threat": "other"}))]
         )
+    told = one.votes.provenance  # but for the structure vector's length
+    with pytest.raises(InputError, match="same targets"):
+        best_of([one, certify(Votes.from_counts([[990, 10]], LEVELS[1], ENTRIES + 9, provenance=told))])
     with pytest.raises(InputError, match="purpose"):
         chosen_on([one], [one])
     pilot = certify(votes([[990, 10]], LEVELS[0], "select"))

@@ -238,7 +238,10 @@ def _check(certificates: Sequence[Certificates]) -> None:
         raise InputError("There are no certificates to choose from.")
     first = certificates[0]
     for certs in certificates[1:]:
-        same = np.array_equal(certs.targets, first.targets) and certs.votes.classes == first.votes.classes
+        same = certs.votes.classes == first.votes.classes and all(
+            np.array_equal(getattr(certs.about, name), getattr(first.about, name))
+            for name in ("targets", "entries", "ones")
+        )
         known = certs.votes.provenance.get("threat") == first.votes.provenance.get("threat")
         if not same or not known or certs.family != first.family:
             raise InputError("The certificates are not about the same targets of the same graph.")
