@@ -219,6 +219,20 @@ def test_proofs_in_a_store_are_not_shown_for_files_that_have_changed_since(call,
     assert "other content of the files" in " ".join(err.split())
 
 
+def test_an_attack_on_files_shows_no_proofs_of_others(call, call_json, here):
+    ask = [*FILES[:-1], "--model", "label-ballots", "--store", "run"]
+    first = call_json("attack", *ask)
+    assert (
+        first["attacks"]
+        == call_json("attack", *ask)["attacks"]
+        == call_json("attack", "--store", "run")["attacks"]
+    )
+    without_last(here / "E.csv")
+    code, out, err = call("attack", *ask)
+    assert (code, out) == (2, "")
+    assert "other content of the files" in " ".join(err.split())
+
+
 def test_a_model_of_ones_own_is_proved_again_since_its_code_or_weights_may_have_changed(call_json, here):
     (here / "ballots.py").write_text(BALLOTS)
     ask = ["prove", *FILES, "--model", "ballots.py:network", "--store", "run"]

@@ -61,7 +61,8 @@ class Met:
 
 def met(words: dict[str, Any], store: Path | None) -> Met | None:
     """The proofs that these words, or the store, are about; None where there are none to be had."""
-    if store is not None and (store / CERTIFICATES).exists():
+    named = words["dataset"] is not None or words["edges"] is not None  # then the store must be of these
+    if store is not None and not named and (store / CERTIFICATES).exists():
         record, found = open_run(store)
         certs = record.certify(found)
         return Met(certs, record) if certs.confidence is None else None
