@@ -217,3 +217,23 @@ def test_a_tensor_kept_to_be_looked_at_is_allowed(data):
     assert np.array_equal(
         engine(Looking(), Row(data, [0])).count(0, 9), engine(Node(), Row(data, [0])).count(0, 9)
     )
+
+
+class Drifting(Node):
+    """What it subtracts grows with every question, too little for a few to show it."""
+
+    def __init__(self, kind):
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(()))
+        self.scale = torch.nn.Parameter(torch.ones(()), requires_grad=False)
+        self.kind = kind
+
+    def forward(self, x, edge_index):
+        getattr(self, self.kind).add_(1e-6)
+        return super().forward(x, edge_index) * self.scale - self.mean
+
+
+@pytest.mark.parametrize("kind", ["mean", "scale"])
+def test_buffers_and_parameters_that_change_with_every_question_are_refused(data, kind):
+    with pytest.raises(UnsoundModel, match=f"changes its own {kind}"):
+        engine(Drifting(kind), Row(data, [0]))

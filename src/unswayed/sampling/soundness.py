@@ -18,6 +18,7 @@ from unswayed.sampling.classifier import Classifier, is_out_of_memory
 from unswayed.sampling.digest import settings_of
 from unswayed.sampling.inputs import Graph
 from unswayed.sampling.signatures import GIVEN, parameters_of
+from unswayed.sampling.threats.base import update_digest
 
 HARMLESS = (*GIVEN, "ptr", "batch_size", "num_sampled_nodes_per_hop", "num_sampled_edges_per_hop")
 TOLERANCE = (
@@ -97,13 +98,15 @@ def check_repeatable(classifier: Classifier, ask: Callable[[Classifier, int], Te
             "(for example functional dropout without training=self.training)."
         )
     second = ask(classifier, 1)
+    changed = [] if fresh is None else _unlike(classifier.model, fresh.model)
     if differs(first, _undrawn(lambda: ask(classifier, 0))) or (
         fresh is not None and differs(second, ask(fresh, 1))
     ):
         raise UnsoundModel(
             "The classifier's answer depends on what it was asked before (a cache or other state); remove it."
         )
-    if changed := [name for name, value in _settings(classifier).items() if before.get(name) != value]:
+    changed += [name for name, value in _settings(classifier).items() if before.get(name) != value]
+    if changed:
         raise UnsoundModel(
             f"The classifier changes its own {changed[0]} when it is asked, so its answers may depend on how often, or what, it "
             "was asked before; remove that (a tensor kept to be looked at is allowed)."
@@ -153,6 +156,17 @@ def _equal(one: Any, other: Any) -> bool:
 
 def _settings(classifier: Classifier) -> dict[str, bytes]:
     return settings_of(classifier.model) if isinstance(classifier.model, nn.Module) else {}
+
+
+def _unlike(model: nn.Module, other: nn.Module) -> list[str]:
+    """The names of parameters and buffers that two modules do not have in common to the last bit."""
+    mine, theirs = ({**dict(m.named_parameters()), **dict(m.named_buffers())} for m in (model, other))
+    return [name for name, value in mine.items() if name not in theirs or not _alike(value, theirs[name])]
+
+
+def _alike(one: Tensor, other: Tensor) -> bool:
+    plain = one.layout == other.layout == torch.strided
+    return (plain and torch.equal(one, other)) or update_digest("", one) == update_digest("", other)
 
 
 def _copy_of(classifier: Classifier) -> Classifier | None:
