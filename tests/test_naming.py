@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+import unswayed as us
 from unswayed.errors import InputError
 from unswayed.naming import places, plain
 
@@ -49,3 +50,18 @@ def test_names_are_json_values():
     assert plain(np.array([1, 2])) == (1, 2)
     assert all(type(name) is int for name in plain(np.array([1, 2])))
     assert plain([True, "a", 1.5, np.str_("b")]) == (True, "a", 1.5, "b")
+
+
+@pytest.mark.parametrize("names", [{"ham", "spam"}, {"spam": 1, "ham": 0}, "hs", frozenset("hs")])
+def test_names_without_an_order_of_their_own_are_refused(names):
+    """A set of texts has another order in every process, so that a label would come under another's name."""
+    counts, noise = [[5, 95]], us.Flip(beta=0.9)
+    certs = us.certify(us.Votes.from_counts(counts, noise, 9), alpha=0.05)
+    for ask in (
+        lambda: certs.named(classes=names),
+        lambda: us.Votes.from_counts(counts, noise, 9, classes=names),
+    ):
+        with pytest.raises(InputError, match="Names must be a list, in the order"):
+            ask()
+    for listed in (["ham", "spam"], np.array(["ham", "spam"]), (name for name in ("ham", "spam"))):
+        assert certs.named(classes=listed).answer.tolist() == ["spam"]

@@ -1,6 +1,7 @@
 """Classes by name: labels as people write them, matched with the classes that a classifier knows by number."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,22 @@ Name = str | int | float | bool
 SHOWN = 8  # names that a refusal lists
 
 
+def in_order(names: Iterable[Any]) -> tuple[Any, ...]:
+    """Names as a tuple; what has no order of its own, or is one text, is refused: a name would go to another's place."""
+    if isinstance(names, AbstractSet | Mapping | str | bytes):
+        raise InputError(
+            f"Names must be a list, in the order of the numbers that they stand for, not a {type(names).__name__}."
+        )
+    return tuple(names)
+
+
 def plain(names: Iterable[Any]) -> tuple[Name, ...]:
     """Names as JSON values: numbers and booleans stay what they are, everything else is text.
 
     >>> plain(np.array([1, 2])), plain(["ham", "spam"])
     ((1, 2), ('ham', 'spam'))
     """
-    items = (name.item() if isinstance(name, np.generic) else name for name in names)
+    items = (name.item() if isinstance(name, np.generic) else name for name in in_order(names))
     return tuple(item if isinstance(item, bool | int | float) else str(item) for item in items)
 
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from unswayed.certificates.about import About, IntArray, rebuild
 from unswayed.errors import InputError
-from unswayed.naming import in_words
+from unswayed.naming import in_order, in_words
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -75,7 +75,7 @@ class Labelled:
     def named(self, *, targets: Any = None, classes: Any = None, nodes: Any = None) -> Self:
         """The same certificates with names for targets, for labels, for all nodes, or for several of these."""
         given = {"target_names": targets, "class_names": classes, "node_names": nodes}
-        told: dict[str, Any] = {name: tuple(value) for name, value in given.items() if value is not None}
+        told: dict[str, Any] = {name: in_order(value) for name, value in given.items() if value is not None}
         return replace(self, about=replace(self.about, **told))
 
     # what is kept in a file: by default the fields, arrays as arrays and the rest as JSON
