@@ -1,7 +1,6 @@
 """Classes by name: labels as people write them, matched with the classes that a classifier knows by number."""
 
-from collections.abc import Iterable, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ SHOWN = 8  # names that a refusal lists
 
 def in_order(names: Iterable[Any]) -> tuple[Any, ...]:
     """Names as a tuple; what has no order of its own, or is one text, is refused: a name would go to another's place."""
-    if isinstance(names, AbstractSet | Mapping | str | bytes):
+    if isinstance(names, set | frozenset | dict | str | bytes):
         raise InputError(
             f"Names must be a list, in the order of the numbers that they stand for, not a {type(names).__name__}."
         )

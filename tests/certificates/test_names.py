@@ -163,6 +163,9 @@ def test_proofs_name_the_ends_of_an_attack():
 def test_networkx_nodes_are_asked_for_as_the_graph_calls_them():
     graph = nx.Graph([("ann", "bob"), ("bob", "cem")])
     assert us.Row(graph, ["cem", "ann"]).targets.tolist() == [2, 0]
+    assert us.Row(graph, graph.nodes).targets.tolist() == [0, 1, 2]
+    with pytest.raises(InputError, match="in an order"):
+        us.Row(graph, {"ann", "bob"})  # another one in every process
     shuffled = nx.Graph([(2, 1), (1, 0)])  # its own order is 2, 1, 0
     threat = us.Row(shuffled, [2])
     assert threat.targets.tolist() == [0]

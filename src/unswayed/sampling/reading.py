@@ -64,6 +64,8 @@ def _first(items: list[Any]) -> Any:
 
 def read_nodes(nodes: Any, num_nodes: int, names: tuple[Any, ...] = ()) -> Tensor:
     """int64[targets] from names, whole numbers or a boolean mask over all nodes; order is kept."""
+    if isinstance(nodes, set | frozenset):
+        raise InputError("nodes must come in an order, which a set has not; give a list of them.")
     try:
         chosen: Tensor = torch.as_tensor(numbered(nodes, names)).detach().cpu()
     except (TypeError, RuntimeError) as error:
