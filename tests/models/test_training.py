@@ -219,6 +219,20 @@ def test_floors_ignore_edges_and_the_best_is_chosen_on_validation(toy, parts):
     assert found["mlp"].accuracy > 0.9
 
 
+def test_inductive_floors_never_see_a_test_node(toy, parts):
+    """However large the features of test nodes are, what is learnt and chosen without them stays."""
+    other = toy.graph.clone()
+    other.y[parts.test] = 1 - other.y[parts.test]
+    other.x[parts.test] = 99.0
+    changed = replace(toy, data=other)
+    mine, theirs = (floors(given, parts, protocol="inductive") for given in (toy, changed))
+    seen = torch.ones(120, dtype=torch.bool).index_fill(0, parts.test, False)
+    assert torch.equal(*(alike(given, parts).graph.x[seen] for given in (toy, changed)))
+    for one, same in zip(mine, theirs, strict=True):
+        assert one.validation == same.validation
+        assert torch.equal(one.predictions[seen], same.predictions[seen])
+
+
 def test_floors_learn_though_one_feature_is_huge(toy, parts):
     amounts = torch.rand(len(toy.labels), 1, generator=torch.Generator().manual_seed(0)) * 1e6
     data = Data(x=torch.cat([toy.graph.x, amounts], 1), edge_index=toy.graph.edge_index, y=toy.labels)

@@ -103,9 +103,9 @@ def floors(
 
 def alike(dataset: Dataset, split: Split) -> Dataset:
     """The dataset with features of like size, as the training nodes have them, where some are so large that nothing is learnt from the
-    others: a floor that cannot learn would flatter every certificate. Small features stay as they are."""
+    others: a floor that cannot learn would flatter every certificate. Small features stay as they are; test nodes have no say in it."""
     x = dataset.graph.x
-    if float(x.abs().max()) <= LARGE:
+    if float(x[torch.cat([split.train, split.val])].abs().max()) <= LARGE:
         return dataset
     data, known = copy(dataset.graph), x[split.train]
     data.x = (x - known.mean(dim=0)) / known.std(dim=0).clamp_min(1e-9)
