@@ -95,3 +95,10 @@ def test_refusals() -> None:
         chosen_on([pilot], [one, two])
     with pytest.raises(InputError, match="labels have shape"):
         best_of([one]).accuracy([0, 1], at=0)
+
+
+def test_levels_picked_among_many_leave_as_many_in_doubt_in_any_order() -> None:
+    few = certify(votes([[900, 100]] * 3, LEVELS[2]), alpha=0.0005)
+    picked = certify(votes([[990, 10]] * 1_000, LEVELS[1]), alpha=0.0005)[:3]
+    assert picked.doubtful == 3
+    assert best_of([few, picked]).doubtful == best_of([picked, few]).doubtful == 3

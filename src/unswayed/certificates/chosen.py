@@ -76,7 +76,7 @@ class Chosen(Certified):
         """At most so many are wrong, with 95%; with `family` none, with the stated confidence."""
         if self.family and self.spent < 1:
             return 0
-        return most_wrong(self.spent, self.certificates[0].together, len(self))
+        return most_wrong(self.spent, max(certs.together for certs in self.certificates), len(self))
 
     def sizes(self, change: str = "any") -> IntArray:
         """Each target at its own level."""
