@@ -55,6 +55,9 @@ def test_class_names_are_numbered_in_order(read):
         ({"labels": "node,label\na,99999\nb,0\n"}, "label 99999 is out of range"),
         ({"labels": "node,label\na,x\nb,x\n"}, "one class only"),
         ({"labels": "node,label\na,\nb,1\n"}, "without a label"),
+        ({"labels": "node,label\na,nan\nb,1\nc,0\n"}, "without a label"),
+        ({"labels": "node,label,label \na,0,1\nb,1,0\n"}, "two columns 'label'"),
+        ({"features": "node,f,f \na,1,1\nb,1,1\nc,1,1\n"}, "two columns 'f'"),
         ({"labels": "node,label,split\na,0,train\nb,1,exam\n"}, "'exam' is not one of"),
         ({"labels": "node,label,split\na,0,train\nb,1,val\n"}, "no test row"),
     ],
@@ -63,6 +66,31 @@ def test_every_mistake_is_one_sentence(read, wrong, sentence):
     with pytest.raises(InputError, match=sentence) as caught:
         read(**wrong)
     assert "\n" not in str(caught.value).strip()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"edges": "source,target\n0,1,2\n1,2,2\n"},  # weights that the header does not name
+        {"features": "node,f\n5,0,1\n6,1,2\n7,2,3\n"},
+        {"labels": "node,label\n0,1,0\n1,2,1\n"},
+    ],
+)
+def test_rows_longer_than_the_header_move_nothing_to_another_column(read, wrong):
+    numbered = {
+        "edges": "source,target\n0,1\n",
+        "features": "node,f\n0,1\n1,2\n2,3\n",
+        "labels": "node,label\n0,0\n2,1\n",
+    }
+    with pytest.raises(InputError, match="rows with more values than its header has names"):
+        read(**{**numbered, **wrong})
+
+
+def test_whole_numbers_as_tables_write_them_are_class_numbers(read):
+    dataset, _ = read(labels="node,label\na,2.0\nb,0.0\nc,10.0\n")
+    assert dataset.labels.tolist() == [2, 0, 10]
+    dataset, _ = read(labels="node,label\na,01\nb,1\nc,1_0\n")
+    assert [dataset.class_names[label] for label in dataset.labels] == ["01", "1", "1_0"]
 
 
 def test_missing_and_too_large_files(read, tmp_path, monkeypatch):

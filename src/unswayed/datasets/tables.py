@@ -1,5 +1,6 @@
 """The user's own graph from three files: every mistake in them is one sentence that names the file."""
 
+import re
 import zipfile
 from os import PathLike
 from pathlib import Path
@@ -23,6 +24,8 @@ MAX_VALUES = 2**31  # numbers in the feature table
 MAX_UNPACKED = 2**33  # bytes of an .npz file once unpacked
 MAX_CLASSES = 10_000
 PARTS = ("train", "val", "test")
+MISSING = {"", "nan", "NaN"}  # no label, as tables write it
+WHOLE = re.compile(r"-?(0|[1-9][0-9]*)(\.0)?")  # 01 and 1 are two names
 
 AnyPath = str | PathLike[str]
 
@@ -65,7 +68,15 @@ def _table(path: Path) -> "pd.DataFrame":
         raise InputError(f"{path} is not UTF-8 text; save it as a UTF-8 CSV file.") from error
     except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         raise InputError(f"{path} is not a readable CSV file: {str(error).strip()}.") from error
+    if not isinstance(
+        table.index, pd.RangeIndex
+    ):  # pandas has taken the first column for an index, and moved the others
+        raise InputError(
+            f"{path} has rows with more values than its header has names; name every column in the first line."
+        )
     table.columns = table.columns.str.strip()
+    if (twice := table.columns[table.columns.duplicated()]).size:
+        raise InputError(f"{path} has two columns {twice[0]!r}; keep one.")
     if table.empty:
         raise InputError(f"{path} has no rows below its header.")
     return table
@@ -201,15 +212,15 @@ def _labels(path: Path, number: dict[str, int]) -> tuple[Tensor, tuple[str, ...]
 
 
 def _classes(texts: list[str], path: Path) -> tuple[tuple[str, ...], list[int]]:
-    """Whole numbers are class numbers from 0; anything else is a class name, numbered in sorted order."""
-    if "" in texts:
+    """Whole numbers (2, or 2.0 as tables write them) are class numbers from 0; anything else is a class name, numbered in sorted order."""
+    if not MISSING.isdisjoint(texts):
         raise InputError(f"{path} has a row without a label; fill it or drop the row.")
-    try:
-        values = [int(text) for text in texts]
-    except ValueError:
+    if not all(map(WHOLE.fullmatch, texts)):
         names = tuple(sorted(set(texts)))
-        values = [names.index(text) for text in texts]
+        number = {name: place for place, name in enumerate(names)}
+        values = [number[text] for text in texts]
     else:
+        values = [int(text.removesuffix(".0")) for text in texts]
         wrong = next((value for value in values if not 0 <= value < MAX_CLASSES), None)
         if wrong is not None:
             raise InputError(
