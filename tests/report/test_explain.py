@@ -4,6 +4,7 @@ import pytest
 import unswayed as us
 from unswayed.certificates.advice import samples_needed
 from unswayed.report.explain import explain
+from unswayed.report.html import facts
 from unswayed.report.summary import summarise
 
 
@@ -86,3 +87,39 @@ def test_the_ceiling_is_of_the_targets_own_samples():
     few, many = (explain(summarise(us.certify(votes)), place) for place in range(2))
     assert (few.facts["ceiling"], many.facts["ceiling"]) == (few.size, many.size)
     assert few.facts["ceiling"] < many.facts["ceiling"]
+
+
+def said_of(kind, deletes=4, ones=9):
+    """Certificates of one node against so many deletions, of whose entries so many are edges, under a threat of this kind."""
+    provenance = {"threat": {"kind": kind, "words": us.Row.words.to_dict()}}
+    votes = us.Votes.from_counts([[10_000, 0]], us.Flip(beta=0.7), 99, provenance=provenance, ones=[ones])
+    certs = us.certify(votes)
+    assert certs.sizes("deletes")[0] >= deletes
+    return certs
+
+
+@pytest.mark.parametrize("kind", ["pairs", "directed", "relation", "unknown"])
+def test_losing_every_link_is_covered_only_where_every_link_is_an_entry(kind):
+    graph = type(
+        "D", (), {"edge_index": np.array([[0, 1, 0, 2], [1, 0, 2, 0]]), "num_nodes": 100, "y": None}
+    )()
+    assert explain(summarise(said_of("row"), data=graph), 0).facts["wall"] is not None
+    found = summarise(said_of(kind), data=graph)
+    assert explain(found, 0).facts["wall"] is None
+    assert facts(found, graph)["columns"]["wall"] == [False]
+
+
+def test_no_link_is_none_to_lose():
+    graph = type("D", (), {"edge_index": np.array([[1, 2], [2, 1]]), "num_nodes": 100, "y": None})()
+    assert explain(summarise(said_of("all-pairs"), data=graph), 0).facts["wall"] is None
+
+
+def test_links_come_in_too_where_they_have_a_direction():
+    graph = type("D", (), {"edge_index": np.array([[1, 2, 0], [0, 0, 2]]), "num_nodes": 100, "y": None})()
+    assert summarise(said_of("directed"), data=graph).degree.tolist() == [2]
+
+
+@pytest.mark.parametrize(("kind", "degree"), [("row", [9]), ("all-pairs", None), ("pairs", None)])
+def test_without_a_graph_the_entries_that_are_edges_are_the_links_of_rows_alone(kind, degree):
+    found = summarise(said_of(kind)).degree
+    assert (found if found is None else found.tolist()) == degree

@@ -11,6 +11,17 @@ def withstands_all(summary: Summary, change: str) -> BoolArray:
     return np.zeros(len(sizes), bool) if limit is None else sizes >= limit
 
 
+def walls(summary: Summary) -> BoolArray:
+    """Which nodes are proven to keep their label if they lose every link they have.
+
+    Where it is not known which nodes an entry joins (listed pairs, one relation, one direction), some links may be no entries.
+    """
+    degree, joins = summary.degree, summary.certs.about.ends(0, 0)
+    if degree is None or joins is None or summary.unit != "node" or not summary.sides:
+        return np.zeros(len(summary.certs), bool)
+    return np.asarray((degree > 0) & (summary.deletes >= degree), bool)
+
+
 def median_of(summary: Summary, change: str, among: BoolArray | None = None) -> int | None:
     """Half of the targets withstand so many additions (or deletions) alone; None for all that there can be."""
     endless = np.iinfo(np.int64).max

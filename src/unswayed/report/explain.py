@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from unswayed.certificates import Explanation
+from unswayed.report.alone import walls
 from unswayed.report.summary import Summary
 
 
@@ -21,8 +22,8 @@ def _degree(summary: Summary, position: int) -> int | None:
 
 def wall(summary: Summary, position: int) -> str | None:
     """A remark on what a proof against as many deletions as the node has links implies."""
-    degree = _degree(summary, position)
-    if degree is None or "deletes" not in summary.sides or int(summary.deletes[position]) < max(degree, 1):
+    if not walls(summary)[position]:
         return None
+    degree = _degree(summary, position)
     links = "its only link" if degree == 1 else f"all of its {degree} links"
     return f"This covers losing {links}: the label is the one it would get with no link at all."

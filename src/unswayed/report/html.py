@@ -21,7 +21,7 @@ from unswayed.certificates.presenting import plural
 from unswayed.files import write_atomically
 from unswayed.report import charts
 from unswayed.report.advice import advice
-from unswayed.report.alone import median_of, withstands_all
+from unswayed.report.alone import median_of, walls, withstands_all
 from unswayed.report.neighbourhood import pictures, with_attacks
 from unswayed.report.summary import Summary, nice_sizes, summarise
 from unswayed.report.words import attack, confidence, headline, percent, reading, staying, verdict
@@ -98,6 +98,7 @@ def facts(summary: Summary, data: Any) -> dict[str, Any]:
         **{change: sizes[order].tolist() for change, sizes in summary.sides.items()},
         "all": {change: withstands_all(summary, change)[order].tolist() for change in summary.sides},
         "degree": None if summary.degree is None else summary.degree[order].tolist(),
+        "wall": walls(summary)[order].tolist(),
         "attacked": None if summary.attacked is None else summary.attacked[order].tolist(),
         "entries": certs.about.entries[order].tolist(),
         "tally": [certs.tally(int(place)) for place in order],

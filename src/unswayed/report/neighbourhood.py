@@ -59,8 +59,9 @@ def _attack(certs: Certified, position: int, of_nodes: bool) -> list[int] | None
 
 
 def simple_edges(edges: npt.NDArray[np.int64], nodes: int) -> npt.NDArray[np.int64]:
-    """The distinct edges without loops, sorted by source and then by target."""
-    kept = edges[:, edges[0] != edges[1]].astype(np.int64)
+    """The distinct edges without loops, both ways, sorted by source and then by target."""
+    both = np.concatenate([edges, edges[::-1]], axis=1)
+    kept = both[:, both[0] != both[1]].astype(np.int64)
     keys = np.unique(kept[0] * nodes + kept[1])
     return np.stack([keys // nodes, keys % nodes])
 

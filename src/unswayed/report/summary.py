@@ -266,9 +266,10 @@ def _fitting(certs: Certified, values: npt.ArrayLike | None, name: str) -> IntAr
 
 
 def _degrees(certs: Certified, data: Any) -> IntArray | None:
-    """Neighbours of each target node; edges of each target graph; None where no graph is known."""
+    """Neighbours of each target node; edges of each target graph; None where neither is known."""
     if data is None or isinstance(data, Sequence):
-        return certs.about.ones
+        row = certs.about.threat.get("kind") in ("row", "row-new")  # whose entries are one node's
+        return certs.about.ones if row or certs.unit != "node" else None
     count = max(int(data.num_nodes), int(certs.targets.max()) + 1)
     sources, _ = simple_edges(np.asarray(data.edge_index).reshape(2, -1), count)
     return np.bincount(sources, minlength=count)[certs.targets].astype(np.int64)

@@ -137,8 +137,7 @@
     const proof = data.size[i] === 0
       ? `Its label ${named} is proven as long as nothing is changed; one change may alter it.`
       : `${facts.assurance}: no attacker who ${attack} ${facts.outcome.replace("{label}", () => named)}.`;
-    const wall = facts.unit === "node" && data.degree && data.degree[i] > 0 && data.deletes && data.deletes[i] >= data.degree[i]
-      ? " That covers losing every one of its links." : "";
+    const wall = data.wall[i] ? " That covers losing every one of its links." : "";
     const kinds = data.adds ? ` Additions alone are covered up to ${far(data.adds[i])}, deletions alone up to ${far(data.deletes[i])}.` : "";
     const truth = data.truth && data.truth[i] >= 0 ? (right(i) ? " The label is right." : ` The label is wrong: the truth is ${label(data.truth[i])}.`) : "";
     const found = data.attacked && data.attacked[i] >= 0 ? ` An attack with ${data.attacked[i]} change${data.attacked[i] === 1 ? "" : "s"} was found.` : "";
