@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+import unswayed as us
 from unswayed.report.summary import summarise
 from unswayed.report.terminal import HEIGHT, accuracy_table, curve, print_summary, weakest_table
 
@@ -59,3 +60,16 @@ def test_long_curves_fit_a_terminal(certs, truth, monkeypatch):
     lines = str(curve(summary)).splitlines()
     assert max(map(len, lines)) <= 80
     assert "120" in lines[-1]
+
+
+def test_a_true_label_that_nobody_knows_abstains_from_nothing(certs):
+    words = text_of(weakest_table(summarise(certs, truth=[-1, *[0] * (len(certs) - 1)]), len(certs)))
+    assert words.count("abstains") == int(certs.abstained.sum())
+    assert words.count("unknown") == 1
+
+
+def test_nearly_all_does_not_read_as_all():
+    votes = us.Votes.from_counts([[10_000, 0]] * 299 + [[5_000, 5_000]], us.Flip(beta=0.7), 99)
+    summary = summarise(us.certify(votes))
+    assert "1.00" not in text_of(accuracy_table(summary))
+    assert "0.99" in text_of(accuracy_table(summary))

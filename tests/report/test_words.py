@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 
 import unswayed as us
+from unswayed.report.rounding import percent
 from unswayed.report.summary import summarise
-from unswayed.report.words import aim, attack, confidence, headline, percent, reading, verdict
+from unswayed.report.words import aim, attack, confidence, headline, reading, staying, verdict
 
 
 def threat_of(kind):
@@ -141,3 +142,19 @@ def test_no_headline_praises_what_is_below_the_floor_by_one_kind_of_change(certs
     assert told.below_floor(size, change)
     assert "whatever anybody does" in headline(told)
     assert "no attacker who" not in headline(told)
+
+
+def test_what_nobody_knows_is_not_wrong():
+    assert "provably wrong" not in verdict(certify([SURE] * 3, truth=[0, -1, 0]))
+    told = verdict(certify([SURE, SURE, SURE, SPLIT], truth=[0, 1, -1, -1]))
+    assert told.startswith(
+        "The other 3: 1 just as provably wrong, 1 proven too, but of unknown truth, 1 without an answer."
+    )
+
+
+def test_what_is_at_least_so_much_is_cut_off():
+    """Of three that may be flagged two are right: 66.67%, which is not at least 67%."""
+    summary = certify([SURE, SURE, SURE, [0, 10_000]], truth=[0, 0, 1, 1], positive=0)
+    assert summary.precision([0])[0] == 2 / 3
+    assert "at least 66% is 0" in staying(summary)
+    assert summary.precision_shown([0], 2) == ["0.66"]

@@ -1,7 +1,8 @@
 """What next: one sentence, from what holds the result back most."""
 
+from unswayed.report.rounding import percent
 from unswayed.report.summary import Summary
-from unswayed.report.words import FEW, floor_named, percent
+from unswayed.report.words import FEW, floor_named
 
 COST = 0.1  # of accuracy that smoothing takes, from which on it is worth a word
 SILENT = 0.1  # share of targets that abstain

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from unswayed.certificates.presenting import plural
+from unswayed.report.rounding import percent, percent_at_least
 from unswayed.report.summary import Summary, round_step
-from unswayed.report.words import percent
 
 WIDTH, HEIGHT = 440, 270
 LEFT, RIGHT, TOP, BOTTOM = 50, 14, 16, 46
@@ -73,7 +73,7 @@ def curve(summary: Summary) -> str:
     for size, share in enumerate(shares):
         left, right = _x(size, last), _x(min(size + 1, last), last)
         note = f"k = {size}: {percent(share)}" + (
-            "" if summary.doubtful == 0 else f" (at least {percent(low[size])})"
+            "" if summary.doubtful == 0 else f" (at least {percent_at_least(low[size])})"
         )
         body.append(
             f'<rect x="{left}" y="{TOP}" width="{max(right - left, 1):.1f}" height="{HEIGHT - TOP - BOTTOM}" class="hit">'
@@ -122,7 +122,10 @@ def histogram(summary: Summary) -> str:
             else f"K = {name}: {plural(good + bad, summary.unit)}"
         )
         if low >= 0 and summary.truth is not None:
-            title += f", {bad} with a wrong label"
+            unknown = int((inside & (summary.truth < 0)).sum())
+            title += f", {bad - unknown} with a wrong label" + (
+                f", {unknown} of unknown truth" if unknown else ""
+            )
         body.append(f"<g><title>{escape(title)}</title>")
         body.append(_bar(x, wide, 0, good, tall, "bar"))
         body.append(_bar(x, wide, good, bad, tall, "bar none" if low < 0 else "bar wrong"))
@@ -171,7 +174,12 @@ def heat_map(summary: Summary) -> str:
             )
             if step >= 26:
                 body.append(
-                    _text(LEFT + step * (r + 0.5) - 0.5, y + step / 2 + 4, f"{100 * share:.0f}", _ink(share))
+                    _text(
+                        LEFT + step * (r + 0.5) - 0.5,
+                        y + step / 2 + 4,
+                        percent(share).removesuffix("%").partition(".")[0],
+                        _ink(share),
+                    )
                 )
     for r in range(0, deletes, 1 + deletes // 13):
         body.append(_text(LEFT + step * (r + 0.5), height - BOTTOM + 17, str(r), "tick mid"))

@@ -23,8 +23,9 @@ from unswayed.report import charts
 from unswayed.report.advice import advice
 from unswayed.report.alone import median_of, walls, withstands_all
 from unswayed.report.neighbourhood import pictures, with_attacks
+from unswayed.report.rounding import at_least, near, percent
 from unswayed.report.summary import Summary, nice_sizes, summarise
-from unswayed.report.words import attack, confidence, headline, percent, reading, staying, verdict
+from unswayed.report.words import attack, confidence, headline, reading, staying, verdict
 from unswayed.spelling import check_keywords
 
 
@@ -215,7 +216,8 @@ def _key(summary: Summary) -> str:
 def _histogram_key(summary: Summary) -> str:
     items = [("swatch-bar", "right label" if summary.truth is not None else "proven")]
     if bool((~summary.right & ~summary.certs.abstained).any()):
-        items.append(("swatch-wrong", "wrong label"))
+        known = summary.truth is None or bool((summary.truth >= 0).all())
+        items.append(("swatch-wrong", "wrong label" if known else "wrong label, or of unknown truth"))
     if summary.certs.abstained.any():
         items.append(("swatch-none", "abstains"))
     return _legend(items)
@@ -229,7 +231,8 @@ def _numbers(summary: Summary) -> str:
     facts = summary.curve
     rows = zip(facts.sizes.tolist(), facts.share.tolist(), facts.low.tolist(), strict=True)
     return "".join(
-        f"<tr><td>{size}</td><td>{share:.3f}</td><td>{low:.3f}</td></tr>" for size, share, low in rows
+        f"<tr><td>{size}</td><td>{near(share, 3)}</td><td>{at_least(low, 3)}</td></tr>"
+        for size, share, low in rows
     )
 
 
@@ -251,7 +254,7 @@ def _flags_section(summary: Summary) -> str:
     recall, right = summary.recall(sizes).tolist(), summary.precision_shown(sizes, 3)
     shown = ["–"] * len(sizes) if right is None else right
     rows = "".join(
-        f"<tr><td>{size}</td><td>{share:.3f}</td><td>{least}</td></tr>"
+        f"<tr><td>{size}</td><td>{near(share, 3)}</td><td>{least}</td></tr>"
         for size, share, least in zip(sizes.tolist(), recall, shown, strict=True)
     )
     return (

@@ -13,6 +13,7 @@ from unswayed.certificates import Certified, Words, flags
 from unswayed.errors import InputError
 from unswayed.naming import Name
 from unswayed.report.neighbourhood import simple_edges
+from unswayed.report.rounding import at_least
 from unswayed.votes import Votes
 
 IntArray = npt.NDArray[np.int64]
@@ -120,7 +121,7 @@ class Summary:
         if right is None:
             return None
         pairs = zip(right.tolist(), self.recall(at).tolist(), strict=True)
-        return [f"{share:.{digits}f}" if kept > 0 or share < 1 else "–" for share, kept in pairs]
+        return [at_least(share, digits) if kept > 0 or share < 1 else "–" for share, kept in pairs]
 
     @cached_property
     def attack_curve(self) -> FloatArray | None:

@@ -6,8 +6,9 @@ from rich.text import Text
 
 from unswayed.report import alone
 from unswayed.report.advice import advice
+from unswayed.report.rounding import near, percent
 from unswayed.report.summary import WIDEST, Summary, nice_sizes, round_step
-from unswayed.report.words import confidence, headline, percent, staying, verdict
+from unswayed.report.words import confidence, headline, staying, verdict
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 HEIGHT, WIDTH = 9, 56
@@ -48,13 +49,13 @@ def accuracy_table(summary: Summary) -> Table:
     for size in sizes:
         table.add_column(str(size), justify="right")
     shares = summary.share(sizes).tolist()
-    table.add_row(what, *[f"{share:.2f}" for share in shares], style="bold")
+    table.add_row(what, *[near(share, 2) for share in shares], style="bold")
     for change in summary.sides:
-        table.add_row(ALONE[change], *[f"{share:.2f}" for share in summary.share(sizes, change).tolist()])
+        table.add_row(ALONE[change], *[near(share, 2) for share in summary.share(sizes, change).tolist()])
     if summary.positive is not None:
         name, right = summary.label_name(summary.positive), summary.precision_shown(sizes, 2)
         table.add_row(
-            Text(f"{name} stays flagged"), *[f"{share:.2f}" for share in summary.recall(sizes).tolist()]
+            Text(f"{name} stays flagged"), *[near(share, 2) for share in summary.recall(sizes).tolist()]
         )
         if right is not None:
             table.add_row("… precision at least", *right)
@@ -108,6 +109,10 @@ def _axis(last: int, wide: int, step: int) -> str:
     return "      " + "".join(cells).rstrip() + "  attack size k"
 
 
+def _truth(summary: Summary, label: int) -> str:
+    return "unknown" if label < 0 else summary.label_name(label)
+
+
 def weakest_table(summary: Summary, most: int) -> Table:
     """The targets that an attacker would try first."""
     certs = summary.certs
@@ -117,7 +122,7 @@ def weakest_table(summary: Summary, most: int) -> Table:
     for name in (summary.unit, "label", *truth, "K", *summary.sides, *(column.title for column in shown)):
         table.add_column(name, justify="left" if name in ("label", "truth") else "right")
     for place in summary.order[:most].tolist():
-        known = [] if summary.truth is None else [Text(summary.label_name(int(summary.truth[place])))]
+        known = [] if summary.truth is None else [Text(_truth(summary, int(summary.truth[place])))]
         table.add_row(
             Text(summary.target_name(place)),
             Text(summary.label_name(int(certs.label[place]))),

@@ -5,20 +5,12 @@ import numpy as np
 from unswayed.certificates.about import withstood
 from unswayed.certificates.presenting import plural
 from unswayed.report.alone import median_of
+from unswayed.report.rounding import percent, percent_at_least
 from unswayed.report.summary import Summary
 
 FEW = 20  # targets below which a share says little
 ALL_ALIKE = 0.95  # share of one label from which a model is warned of: it hardly tells targets apart
 EXPECTED = 0.8  # unless the truth is nearly as one-sided itself
-
-
-def percent(share: float) -> str:
-    """A share as people say it.
-
-    >>> percent(0.731), percent(0.9995)
-    ('73%', '99.9%')
-    """
-    return f"{int(share * 1000) / 10:.1f}%" if 0.99 < share < 1 else f"{round(100 * share)}%"
 
 
 def attack(summary: Summary, size: int | str, change: str = "any") -> str:
@@ -88,9 +80,10 @@ def _others(summary: Summary) -> str:
             "The true labels were not given, so this says nothing about how many of these answers are right."
         )
     strong = withstood(certs.sizes(change), size, certs.about.limit(change))
-    rest = len(certs) - int((strong & summary.right).sum())
+    rest, known = len(certs) - int((strong & summary.right).sum()), summary.truth >= 0
     parts = [
-        (int((strong & ~summary.right).sum()), "just as provably wrong"),
+        (int((strong & ~summary.right & known).sum()), "just as provably wrong"),
+        (int((strong & ~known).sum()), "proven too, but of unknown truth"),
         (int((~strong & ~certs.abstained).sum()), "proven against smaller attacks only"),
         (int(certs.abstained.sum()), "without an answer"),
     ]
@@ -168,7 +161,7 @@ def staying(summary: Summary) -> str:
     told = (
         ""
         if right is None
-        else f" Of all that is flagged then, at least {percent(float(right[0]))} is {name}."
+        else f" Of all that is flagged then, at least {percent_at_least(float(right[0]))} is {name}."
     )
     end = f"flagged whatever an attacker does who {attack(summary, size)}.{told}"
     if truly == 1:
@@ -178,7 +171,7 @@ def staying(summary: Summary) -> str:
         )
     return (
         f"Of the {plural(truly, summary.unit)} that are truly {name}, {percent(flagged)} are flagged without an attack, and "
-        f"{percent(stays)} stay {end}"
+        f"{percent_at_least(stays)} stay {end}"
     )
 
 

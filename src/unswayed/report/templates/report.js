@@ -5,6 +5,7 @@
   const total = data.id.length;
   const name = i => data.name ? data.name[i] : String(data.id[i]);
   const label = c => c < 0 ? "abstains" : facts.classes[c] ?? String(c);
+  const truth = i => data.truth[i] < 0 ? "unknown" : label(data.truth[i]);
   const $ = id => document.getElementById(id);
   const make = (tag, text, cls) => {
     const node = document.createElement(tag);
@@ -18,7 +19,7 @@
   const columns = [
     {key: "id", title: facts.unit, text: name, words: !!data.name, value: i => data.name ? data.name[i] : data.id[i]},
     {key: "label", title: "label", text: i => label(data.label[i]), words: true, value: i => data.label[i]},
-    {key: "truth", title: "truth", text: i => data.truth[i] < 0 ? "unknown" : label(data.truth[i]), words: true, value: i => data.truth[i]},
+    {key: "truth", title: "truth", text: i => truth(i), words: true, value: i => data.truth[i]},
     {key: "size", title: "K", text: i => data.size[i] < 0 ? "–" : String(data.size[i]), value: i => data.size[i]},
     {key: "adds", title: "adds", text: i => alone("adds", i), value: i => data.adds[i]},
     {key: "deletes", title: "deletes", text: i => alone("deletes", i), value: i => data.deletes[i]},
@@ -37,13 +38,13 @@
     ["proven but fragile (K = 0)", i => data.size[i] === 0],
   ];
   if (data.truth) {
-    filters.push(["right label", right], ["wrong label", i => data.label[i] >= 0 && !right(i)]);
+    filters.push(["right label", right], ["wrong label", i => data.label[i] >= 0 && data.truth[i] >= 0 && !right(i)]);
   }
   for (const [title] of filters) $("filter").append(make("option", title));
 
   let sortBy = null, rising = true, shown = 25, chosen = 0, rows = [];
   const haystack = Array.from({length: total}, (_, i) =>
-    [name(i), label(data.label[i]), data.truth ? label(data.truth[i]) : ""].join(" ").toLowerCase());
+    [name(i), label(data.label[i]), data.truth ? truth(i) : ""].join(" ").toLowerCase());
 
   function select() {
     const wanted = $("search").value.trim().toLowerCase();
