@@ -168,8 +168,38 @@ def test_certificates_count_liars_and_say_so():
     assert "features" in certs.statement(best)
     assert certs.ceiling >= certs.size[best]
     assert certs.explanation(best).facts["ceiling"] >= certs.size[best]
-    assert certs.shared(1) == int(((certs.size < 1) & ~certs.abstained).sum())
     assert np.array_equal(certs[[best]].met, certs.met[[best]])
+    threat = us.Intercept(data, range(5))
+    whole = us.certify_intercepted(
+        us.poll(model, threat, noise, samples=2000, progress=False), threat, alpha=0.01, family=True
+    )
+    assert whole.shared(1) == int(((whole.size < 1) & ~whole.abstained).sum())
+
+
+class Selfish(nn.Module):
+    """A node's own features decide, and nobody else's."""
+
+    def forward(self, x, edge_index):
+        return torch.cat([x + 0.1, -x], dim=1)
+
+
+def test_who_is_taken_for_honest_may_be_the_liar():
+    """One node that lies about itself flips its own label, which no certificate that takes it for honest covers."""
+    noise, honest = us.Mask(features=0.25, edges=0.75), torch.ones(5, 1)
+    lying = honest.index_fill(0, torch.tensor([1]), -1.0)
+    chances = [every_coin(Selfish(), graph(x), noise) for x in (honest, lying)]
+    assert [max(chance, key=chance.get) for chance in chances] == [0, 1]
+    for own in (True, False):
+        threat = us.Intercept(graph(honest), range(5), own=own)
+        votes = us.poll(Selfish(), threat, noise, samples=2000, progress=False)
+        certs = us.certify_intercepted(votes, threat, family=True)
+        assert certs.size.tolist() == [0 if own else 4] * 5
+        assert ("up to 4 other nodes" in certs.statement(1)) == (not own)
+        if own:
+            assert certs.shared(1) == 5
+        else:
+            with pytest.raises(Unsupported, match="honest"):
+                certs.shared(1)
 
 
 def test_targets_keep_their_own_surroundings_in_any_order():

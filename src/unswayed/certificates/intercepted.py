@@ -10,7 +10,7 @@ import numpy.typing as npt
 from unswayed.certificates.checking import certifiable
 from unswayed.certificates.protocol import check_change
 from unswayed.certificates.smoothed import Certificates
-from unswayed.errors import InputError
+from unswayed.errors import InputError, Unsupported
 from unswayed.theory.bounds import bound_votes
 from unswayed.theory.interception import lies
 from unswayed.theory.noise import Noise
@@ -57,8 +57,13 @@ class Intercepted(Certificates):
 
     @property
     def reach(self) -> str:
-        """One liar may be heard by every target."""
+        """One liar may be heard by every target, and may be one of them."""
         self._check_family()
+        if self.about.threat.get("own") == "False":
+            raise Unsupported(
+                "Each target was taken for honest (own=False), and one attacker may lie at several of them; certify against "
+                "Intercept(data, nodes), where targets may lie as well."
+            )
         return "anywhere"
 
     @property

@@ -48,6 +48,9 @@ class Intercept(Threat):
         self.graph, self.hops, self.own = read_graph(data), hops, bool(own)
         if self.graph.x is None:
             raise InputError("The graph has no features, so there are none to rewrite.")
+        if not own:
+            others = {name: text.replace("node", "other node") for name, text in self.words.to_dict().items()}
+            self.words = Words(**{**others, "unit": "node"})
         self.joins = _adjacency(self.graph)
         chosen = read_nodes(nodes, self.graph.num_nodes, self.graph.names)
         self.targets = chosen.numpy()
