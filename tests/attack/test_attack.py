@@ -86,6 +86,19 @@ def settled(model, threat, noise, samples=2000):
     return us.certify(us.poll(model, threat, noise, samples=samples), alpha=0.01)
 
 
+class Shy(torch.nn.Module):
+    """Label 0, or no answer where a node has more than `most` neighbours; label 1 is never given."""
+
+    def __init__(self, most):
+        super().__init__()
+        self.most = most
+
+    def forward(self, x, edge_index):
+        links = torch.zeros(len(x)).index_add(0, edge_index[0], torch.ones(edge_index.shape[1]))
+        out = torch.stack([torch.ones(len(x)), torch.zeros(len(x))], dim=1)
+        return torch.where(links[:, None] > self.most, torch.nan, out)
+
+
 class TestJudge:
     @pytest.mark.parametrize("noise", NOISES)
     def test_votes_on_an_attacked_row_are_those_of_the_attacked_graph(self, noise):
@@ -340,3 +353,35 @@ class TestSearch:
         entries = KINDS[kind](field, budget).tolist()
         assert 0 < len(entries) == len(set(entries)) <= budget
         assert 5 not in entries
+
+
+class TestWhatIsAttacked:
+    """An attack is of what the certificates say, or it is refused: "none succeeded" of something else says nothing."""
+
+    def test_silence_moves_no_label_that_has_to_beat_labels_alone(self):
+        model, threat = Shy(6), us.Row(graph(), [4])
+        votes = us.poll(model, threat, us.Flip(beta=0.9), samples=2000)
+        for rivals, falls in (("all", True), ("labels", False)):
+            certs = us.certify(votes, rivals=rivals)
+            assert certs.size[0] >= 0
+            found = attack(model, threat, certs, kinds=["random", "greedy"], samples=1000)
+            assert (found.attacked[0] >= 0) == falls
+
+    def test_certificates_of_another_model_or_threat_are_refused(self):
+        data, model = graph(), Net(SAGEConv, SAGEConv).eval()
+        threat = us.Row(data, [4])
+        certs = settled(model, threat, us.Flip(beta=0.8), 300)
+        with pytest.raises(InputError, match="of another model"):
+            attack(Net(SAGEConv, GCNConv).eval(), threat, certs)
+        for other in (us.AllPairs(data, [4]), us.Row(toggled(data, [(0, 1)]), [4])):
+            with pytest.raises(InputError, match="of another threat"):
+                attack(model, other, certs)
+        both = settled(model, us.Row(data, [4, 7]), us.Flip(beta=0.8), 300)
+        assert attack(model, us.Row(data, [7]), both[1], samples=200, beyond=False).sound
+
+    def test_other_promises_than_a_label_against_changed_entries_are_refused(self):
+        model, threat = Net(SAGEConv, SAGEConv).eval(), us.Row(graph(), [4])
+        votes = us.poll(model, threat, us.Flip(beta=0.8), samples=300)
+        for other in (us.certify_top(votes, 2), votes, None):
+            with pytest.raises(InputError, match="certificates that certify made"):
+                attack(model, threat, other)

@@ -1,7 +1,7 @@
 """Attack every certified target: within its size, where nothing may succeed, and beyond, for an upper bound."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,8 @@ from unswayed.attack.proposals import KINDS, Field
 from unswayed.attack.scorers import Scorers
 from unswayed.certificates import Certificates
 from unswayed.errors import InputError, Unsupported
-from unswayed.polling import device_of
+from unswayed.notes import wordless
+from unswayed.polling import describe, device_of
 from unswayed.sampling.modes import evaluating
 from unswayed.sampling.question import Question
 from unswayed.sampling.threats import Threat
@@ -89,6 +90,10 @@ def attack(
         raise InputError("attempts must not be negative, and samples must be at least 100.")
     if most is not None and most < 1:
         raise InputError(f"most must be at least 1, the smallest attack there is, not {most}.")
+    if not isinstance(certs, Certificates) or certs.about.counts_nodes:
+        raise InputError(
+            f"Attacks are tried on certificates that certify made, of a label against changed entries, not on {type(certs).__name__}."
+        )
     if not threat.undirected or threat.edge_function is not None:
         raise Unsupported("Attacks are tried on undirected edges without attributes alone.")
     if not np.array_equal(certs.targets, threat.targets):
@@ -98,6 +103,7 @@ def attack(
     )
     if question.device != "cpu":
         raise InputError("Attacks run on the CPU; move the model there first (model.cpu()).")
+    _check_same(describe(question), certs.votes.provenance)
     with evaluating(model):
         siege = _Siege(question, certs, tuple(kinds), attempts, samples)
         for target in range(len(certs)):
@@ -107,6 +113,17 @@ def attack(
             if progress is not None:
                 progress(target + 1)
     return siege.result()
+
+
+def _check_same(asked: Mapping[str, Any], told: Mapping[str, Any]) -> None:
+    """Refuse certificates of another model or threat; those of votes that were collected elsewhere do not say what they are of."""
+    for name in {"model", "threat"} & {*told}:
+        mine, theirs = (wordless(about[name]) for about in (asked, told))
+        # targets may have been picked since; they were compared
+        if any(mine.get(part) != theirs.get(part) for part in {*mine, *theirs} - {"number", "targets"}):
+            raise InputError(
+                f"The certificates are of another {name} than the one given, so attacks on it would say nothing of them."
+            )
 
 
 class _Siege:
@@ -119,7 +136,7 @@ class _Siege:
         self.scorers = Scorers(question)
         if "gradient" in kinds and self.scorers.obstacle is not None:
             raise Unsupported(f"No gradient attack: {self.scorers.obstacle} Use the greedy and random ones.")
-        self.judge = Judge(question, samples)
+        self.judge = Judge(question, samples, certs.rivals)
         self.attempts = np.zeros((len(certs), len(kinds)), np.int64)
         self.breaches: list[Breach] = []
         self.attacked = np.full(len(certs), -1, np.int64)

@@ -61,16 +61,17 @@ class AttackedQuestion(Question):
 class Judge:
     """Decides whether attacks succeed, by fresh votes on the attacked structures; each verdict holds at LEVEL.
 
-    `asked` and `rebuilt` count the attacks judged, and those of them for which the question was built anew.
+    `rivals` says, as in `certify`, whether "no answer" can take a label's place. `asked` and `rebuilt` count the attacks judged, and those of them for which the question was built anew.
     """
 
-    def __init__(self, question: Question, samples: int) -> None:
+    def __init__(self, question: Question, samples: int, rivals: str = "all") -> None:
         given = {item.name: getattr(question, item.name) for item in fields(Question)}
         self.settings = {**given, "purpose": "select", "shared": False, "draws": "dense"}
         self.question = AttackedQuestion(**self.settings)
         self.engine = choose(self.question)
         self.stages = sorted({max(1, samples // part) for part in STAGES})
         self.asked = self.rebuilt = 0
+        self.rivals = rivals
 
     def counts(self, target: int, entries: Sequence[int] | Tensor, start: int, stop: int) -> IntArray:
         """int64[classes + 1]: votes of these samples with the entries attacked; the last column is "no answer"."""
@@ -121,6 +122,7 @@ class Judge:
         share = len(self.stages) * (len(counts) + 1)
         low, high = lower_limit(counts, d, LEVEL, share), upper_limit(counts, d, LEVEL, share)
         others = np.arange(len(counts)) != label
+        others[-1] &= self.rivals == "all"  # "no answer", which may be no rival
         if low[others].max() > high[label]:
             return True
         return False if low[label] > high[others].max() else None
