@@ -13,7 +13,7 @@ import torch
 from unswayed.errors import InputError, RefusedVotes, Unsupported
 from unswayed.ledger import BLOCK, AdaptiveLedger, Ledger
 from unswayed.runners import Block, Runner, SerialRunner, SeveralRunner
-from unswayed.sampling.beforehand import check_columns, check_instance, named_classes
+from unswayed.sampling.beforehand import check_columns, check_instance, check_surroundings, named_classes
 from unswayed.sampling.digest import describe_model
 from unswayed.sampling.engines.machine.room import hand_back
 from unswayed.sampling.flagged import flagged
@@ -78,6 +78,7 @@ def poll(
     samples = whole_samples(samples)
     who, device = _counting(runner, device, devices)
     check_instance(model)
+    check_surroundings()
     model = model if threshold is None else flagged(model, threshold)
     count, names = named_classes(model, classes)
     question = Question(

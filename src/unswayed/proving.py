@@ -7,7 +7,7 @@ from unswayed.ballots.linear import linear_model
 from unswayed.ballots.models import BallotModel
 from unswayed.certificates.protocol import Certified
 from unswayed.errors import InputError, Unsupported
-from unswayed.sampling.beforehand import check_columns, check_instance
+from unswayed.sampling.beforehand import check_columns, check_instance, check_surroundings
 from unswayed.sampling.threats import Threat
 from unswayed.spelling import spelled
 
@@ -42,6 +42,7 @@ def prove(
         raise Unsupported(
             "Proofs are about undirected edges without attributes; poll and certify take these too."
         )
+    check_surroundings()
     known = provable(model)
     check_columns(model, threat)
     proofs = known.prove_under(threat) if runner is None else _proved_by(runner, known, threat)

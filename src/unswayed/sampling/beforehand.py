@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
+from torch.nn.modules import module
 
 from unswayed.errors import DoubtfulSetting, InputError, WorldError
 from unswayed.naming import plain
@@ -30,6 +31,18 @@ def check_instance(model: Any) -> None:
     if isinstance(model, Mapping):
         raise InputError(
             "The model is a dict, such as weights alone; load them into a model: model.load_state_dict(…)."
+        )
+
+
+def check_surroundings() -> None:
+    """Refuse what would make another function of every module, which no hash of it tells, and no worker knows of."""
+    if any(torch.is_autocast_enabled(kind) for kind in ("cpu", "cuda")):
+        raise InputError(
+            "torch.autocast is on here, under which a model is another function than without it; leave it, or put it into the model's forward."
+        )
+    if module._global_forward_hooks or module._global_forward_pre_hooks:
+        raise InputError(
+            "A forward hook on all modules is registered, which may change what any of them is asked or answers; remove it first."
         )
 
 

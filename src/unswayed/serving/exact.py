@@ -9,6 +9,7 @@ from unswayed.certificates.predicted import Labels
 from unswayed.certificates.protocol import Certified
 from unswayed.errors import RefusedVotes
 from unswayed.proving import prove
+from unswayed.sampling.beforehand import check_surroundings
 from unswayed.sampling.digest import describe_model
 from unswayed.sampling.threats import Threat
 from unswayed.serving.unchanged import check_unchanged
@@ -47,6 +48,7 @@ class Exact:
         return self._proved(threat)
 
     def _check_model(self) -> None:
+        check_surroundings()
         if not self.own:
             check_unchanged(self.model, self.described)
 

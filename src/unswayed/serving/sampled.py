@@ -17,6 +17,7 @@ from unswayed.notes import OTHER, SAME, TIE, Audit, Heard
 from unswayed.polling import counted, describe, whole_samples
 from unswayed.runners import SerialRunner
 from unswayed.sampling.audit import asked_again, complaint
+from unswayed.sampling.beforehand import check_surroundings
 from unswayed.sampling.digest import describe_model
 from unswayed.sampling.engines import Engine, choose
 from unswayed.sampling.question import MOST, Question
@@ -76,6 +77,7 @@ class Sampled:
         return replace(votes, notes={**votes.notes, "service": self.audited})
 
     def _check_model(self) -> None:
+        check_surroundings()
         if not self.own:
             check_unchanged(self.question.model, self.described)
 

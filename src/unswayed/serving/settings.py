@@ -6,7 +6,7 @@ from typing import Any
 
 from unswayed.certificates import certify
 from unswayed.polling import device_of, whole_samples
-from unswayed.sampling.beforehand import check_instance, named_classes
+from unswayed.sampling.beforehand import check_instance, check_surroundings, named_classes
 from unswayed.sampling.question import Question
 from unswayed.sampling.threats import Threat
 from unswayed.theory.noise import Noise, noise_from_dict
@@ -40,6 +40,7 @@ class Settings:
         """What is asked of whom, but for the seed."""
         assert self.noise is not None
         check_instance(model)
+        check_surroundings()
         count, _ = named_classes(model, self.classes)
         return Question(
             model=model,
