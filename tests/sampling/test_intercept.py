@@ -244,3 +244,14 @@ def test_a_question_asked_again_wraps_the_model_once():
     threat = us.Intercept(data, [1])
     question = Question(model=model, threat=threat, noise=us.Mask(0.5, 0.5))
     assert threat.asks(question.model) is question.model
+
+
+@pytest.mark.parametrize("noise", [us.Flip(0.7), us.AddDelete(p_add=0.3, p_delete=0.3), us.AddDelete(0, 0.5)])
+def test_noise_that_masks_nothing_says_nothing_of_liars(noise):
+    """Links that come and go leave a node's own features in sight: no number of samples proves that they may be rewritten."""
+    threat = us.Intercept(graph(torch.ones(5, 1)), range(5))
+    with pytest.raises(InputError, match="Mask"):
+        us.poll(Selfish(), threat, noise, samples=50, progress=False)
+    votes = us.Votes.from_counts([[2_000, 0]] * 5, noise, 5, provenance={"threat": threat.describe()})
+    with pytest.raises(InputError, match="counts nodes"):
+        us.certify(votes)

@@ -25,6 +25,9 @@ def certifiable(votes: Any, bounds: str, allowed: tuple[str, ...] = METHODS) -> 
             "Sampling of these votes was stopped by looking at them, which voids fixed-sample bounds; "
             'use bounds="anytime".'
         )
+    threat = votes.provenance.get("threat")
+    if isinstance(threat, Mapping) and threat.get("counts", "entries") != "entries" == votes.noise.counts:
+        raise InputError(f"The threat counts {threat['counts']}, and {votes.noise} says nothing of them.")
     if votes.provenance.get("purpose") == "train":
         raise InputError("Noise of purpose 'train' may have trained the model; poll with purpose='certify'.")
     if left := pending(votes.notes):

@@ -21,7 +21,7 @@ from unswayed.certificates.presenting import plural
 from unswayed.errors import InputError, Unsupported
 from unswayed.sampling.inputs import Graph, update_hash
 from unswayed.sampling.layout import Layout
-from unswayed.theory.noise import Noise
+from unswayed.theory.noise import KINDS, Noise
 
 MOST_NAMES = 20_000  # nodes whose names are all kept with the votes
 IntArray = npt.NDArray[np.int64]
@@ -116,6 +116,11 @@ class Threat:
         if noise.threats and self.kind not in noise.threats:
             raise InputError(
                 f"{type(noise).__name__} is noise for the threat {' or '.join(noise.threats)}, not for {self.kind}."
+            )
+        if noise.counts != self.counts:  # what a law says of changed entries says nothing of nodes
+            fit = [kind.__name__ for kind in KINDS.values() if self.kind in kind.threats]
+            raise InputError(
+                f"{type(self).__name__} counts {self.counts}, and {type(noise).__name__} says nothing of them; use {' or '.join(fit)}."
             )
         return noise
 
