@@ -34,6 +34,11 @@ def plain(names: Iterable[Any]) -> tuple[Name, ...]:
     return tuple(item if isinstance(item, bool | int | float) else str(item) for item in items)
 
 
+def different(names: tuple[Name, ...]) -> int:
+    """How many of these names can be told apart, by their text and by their value."""
+    return min(len(set(names)), len(set(map(str, names))))
+
+
 def in_words(labels: IntArray, names: tuple[Name, ...]) -> npt.NDArray[Any]:
     """Labels as they are named, or numbers where nothing is; None for −1."""
     return np.array([None if i < 0 else names[i] if names else i for i in labels.tolist()], object)

@@ -200,3 +200,22 @@ def test_whose_features_are_rewritten_is_said_by_name_too():
 def test_names_that_lead_nowhere_are_refused(names, nodes, word):
     with pytest.raises(InputError, match=word):
         us.Row(ring(names), nodes)
+
+
+def named(**names):
+    votes = us.Votes.from_counts([[1000, 0], [0, 1000]], us.Flip(beta=0.7), 9)
+    return us.certify(votes).named(**names)
+
+
+@pytest.mark.parametrize("classes", [["a", "b", "a"], ["a", "a", "b"], ["1", 1], [1, 1.0], ["a"]])
+def test_as_many_different_names_as_classes(classes):
+    with pytest.raises(InputError, match="different names"):
+        named(classes=classes)
+
+
+def test_a_name_that_two_targets_have_names_neither(tmp_path):
+    certs = named(targets=["twin", "twin"])
+    with pytest.raises(InputError, match="'twin' is the name of several targets"):
+        certs.statement("twin")
+    assert "label 1" in certs.statement(1)
+    assert "label 0" in certs[[0, 0]].statement("twin")

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unswayed.errors import InputError
-from unswayed.naming import Name, places, plain
+from unswayed.naming import Name, different, places, plain
 from unswayed.theory.checks import whole_sizes
 
 IntArray = npt.NDArray[np.int64]
@@ -111,10 +111,9 @@ class About:
             raise InputError("Every target needs one number of entries (and, where known, of ones).")
         if self.target_names and len(self.target_names) != len(self):
             raise InputError(f"There are {len(self)} targets but {len(self.target_names)} names for them.")
-        if self.class_names and len(set(self.class_names)) != self.classes:
-            raise InputError(
-                f"There are {self.classes} classes but {len(set(self.class_names))} different names for them."
-            )
+        if self.class_names and not len(self.class_names) == different(self.class_names) == self.classes:
+            told = f"{len(self.class_names)} names for them, {different(self.class_names)} different names"
+            raise InputError(f"There are {self.classes} classes but {told}.")
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -154,8 +153,10 @@ class About:
     def position(self, target: int | str) -> int:
         """Where a target stands, given by position or by name."""
         if isinstance(target, str):
-            if target in self.target_names:
-                return self.target_names.index(target)
+            if found := [place for place, name in enumerate(self.target_names) if name == target]:
+                if len(set(self.targets[found].tolist())) > 1:
+                    raise InputError(f"{target!r} is the name of several targets; give a position instead.")
+                return found[0]
             some = ", ".join(map(repr, self.target_names[:5]))
             known = f"the first targets are {some}" if some else "targets have no names here; give a position"
             raise InputError(f"There is no target {target!r}; {known}.")

@@ -83,6 +83,10 @@ def _stored(store: Path, node: str, words: dict[str, object]) -> "Explanation":
         raise InputError(
             f"The run in {store} has no target {node!r}; its first targets are {', '.join(record.names[:8])}."
         )
+    if record.names.count(node) > 1:
+        raise InputError(
+            f"{node!r} is the name of several targets in {store}; explain them from Python, by position."
+        )
     return facts(record.summarise(record.certify(votes)), record.names.index(node))
 
 
