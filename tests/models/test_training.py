@@ -85,6 +85,31 @@ def test_inductive_training_never_sees_a_test_node(toy, parts, recipe):
         assert torch.equal(a, b)
 
 
+class Settling(torch.nn.Module):
+    """Takes its scale from the first features that it is handed, in whichever mode."""
+
+    def __init__(self):
+        super().__init__()
+        self.network = build("sage", 6, 2)
+        self.scale = None
+
+    def forward(self, x, edge_index):
+        if self.scale is None:
+            self.scale = x.detach().abs().mean(dim=0)
+        return self.network(x / self.scale, edge_index)
+
+
+def test_a_module_of_ones_own_is_not_even_tried_on_a_test_node(toy, parts):
+    other = toy.graph.clone()
+    other.x[parts.test] = 99.0
+    quick = CleanSettings(steps=8)
+    mine, theirs = (
+        fit(Settling(), given, parts, protocol="inductive", settings=quick)
+        for given in (toy, replace(toy, data=other))
+    )
+    assert torch.equal(mine.scale, theirs.scale)
+
+
 @pytest.mark.parametrize("recipe", ["clean", "distill"])
 def test_transductive_training_never_reads_a_test_label(toy, parts, recipe):
     other = toy.graph.clone()

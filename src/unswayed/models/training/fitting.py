@@ -107,7 +107,7 @@ def _fit(
             f"The recipe {recipe!r} trains under noise: say which with noise=, for example Flip(beta=0.7)."
         )
     if isinstance(model_name, nn.Module):
-        _check_own(model_name, dataset)
+        _check_own(model_name, dataset, split, protocol)
     if dataset.task == "graph":
         return _fit_graph_model(model_name, dataset, split, recipe, noise, seed, device, progress, settings)
     seen = view(dataset, split, protocol).to(device)
@@ -126,15 +126,16 @@ def _start(model: str | nn.Module, dataset: Dataset, recipe: str, seed: int) -> 
     return model if isinstance(model, nn.Module) else untrained(model, dataset, recipe, seed=seed)
 
 
-def _check_own(model: nn.Module, dataset: Dataset) -> None:
-    """Refuse a module that cannot be trained by these recipes."""
+def _check_own(model: nn.Module, dataset: Dataset, split: Split, protocol: str) -> None:
+    """Refuse a module that cannot be trained by these recipes; it is tried on what training may see, since it may remember that."""
     names = forward_names(model)
     needed = "batch" if dataset.task == "graph" else "edge_index"
     if "edge_index" not in names or needed not in names:
         raise InputError(
             f"A module that is trained here needs forward(x, edge_index{', batch' * (needed == 'batch')}), not forward({', '.join(names)})."
         )
-    graph = dataset.graph if dataset.task == "node" else dataset.graphs[0]
+    graphs = dataset.task == "graph"
+    graph = dataset.graphs[int(split.train[0])] if graphs else view(dataset, split, protocol).data
     more = {"batch": torch.zeros(graph.num_nodes, dtype=torch.int64)} if needed == "batch" else {}
     with evaluating(model), torch.no_grad():
         out = model.cpu()(graph.x, graph.edge_index, **more)
