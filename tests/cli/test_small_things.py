@@ -1,11 +1,17 @@
 """Small things that a newcomer reads: widths, numbers as typed, singular and plural, what an interrupt leaves."""
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
+from torch_geometric.data import Data
 
 import unswayed as us
+from unswayed.cli.frontier import _advice
+from unswayed.cli.unsmoothed import base_accuracy
+from unswayed.report.frontier import Point
 from unswayed.report.html import render
 from unswayed.report.summary import summarise
 
@@ -98,3 +104,24 @@ def test_pictures_name_classes_and_nodes():
     page = render(summarise(us.certify(votes), data=data), data)
     assert '"names":{"0":"ann","1":"bob","2":"cem"}' in page
     assert "label(picture.label[v]).slice(0, 3)" in page
+
+
+def test_a_model_that_is_silent_where_the_truth_is_unknown_is_not_right():
+    class Silent(torch.nn.Module):
+        def forward(self, x, edge_index):
+            return torch.full((len(x), 2), torch.nan).index_fill(0, torch.tensor([0]), 1.0)
+
+    graph = Data(x=torch.ones(4, 1), edge_index=torch.tensor([[0, 1], [1, 0]]))
+    plan = SimpleNamespace(
+        targets=SimpleNamespace(truth=torch.tensor([0, -1, -1, 1])),
+        dataset=SimpleNamespace(class_names=None, num_classes=2),
+        noise=us.Flip(beta=0.8),
+        device="cpu",
+        threshold=None,
+    )
+    assert base_accuracy(plan, us.Row(graph, [0, 1, 2, 3]), Silent()) == 0.25
+
+
+def test_a_noise_that_proves_nearly_all_does_not_prove_all():
+    point = Point(us.Flip(beta=0.8), (1.0, 0.997), ceiling=5)
+    assert "proves 99.7% of the validation targets right" in _advice(point, 0.997, "K = 1", None)

@@ -202,6 +202,7 @@ def _print(
     command: str | None,
 ) -> None:
     from unswayed.report.frontier import frontier as undominated
+    from unswayed.report.rounding import near
     from unswayed.report.summary import nice_sizes
 
     place, keep = console(), undominated(points, want)
@@ -229,7 +230,7 @@ def _print(
         mark = "← take" if spot == best else "*" if spot in keep else ""
         alone = (point.at(min(want, top), change) for change in point.sides)
         shares = (*map(point.at, sizes), *alone, point.split)
-        cells = [f"{share:.2f}" for share in shares if share is not None]
+        cells = [near(share, 2) for share in shares if share is not None]
         table.add_row(
             str(point), *cells, str(point.ceiling), Text(mark), style="green" if spot == best else ""
         )
@@ -258,8 +259,10 @@ def _print(
 
 
 def _advice(best: "Point", share: float, goal: str, floor: float | None) -> str:
-    text = f"For {goal}, {best} proves {share:.0%} of the validation targets right"
+    from unswayed.report.rounding import percent
+
+    text = f"For {goal}, {best} proves {percent(share)} of the validation targets right"
     if floor is not None and share <= floor:
         word = "beats" if share < floor else "reaches"
-        return f"{text}, which a structure-free model ({floor:.0%}) {word} without any proof. To certify test targets with it:"
+        return f"{text}, which a structure-free model ({percent(floor)}) {word} without any proof. To certify test targets with it:"
     return f"{text}. Certify test targets, with fresh noise, by:"

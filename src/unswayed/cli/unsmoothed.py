@@ -22,4 +22,4 @@ def base_accuracy(plan: "Plan", threat: Threat, model: Any) -> float | None:
     wrapped = asked(plan, model)
     count, _ = named_classes(wrapped, plan.dataset.class_names or plan.dataset.num_classes)
     question = Question(wrapped, threat, plan.noise, classes=count, device=plan.device)
-    return float(np.mean(clean_labels(question) == truth))
+    return float(np.mean((clean_labels(question) == truth) & (truth >= 0)))
