@@ -219,3 +219,14 @@ def test_a_name_that_two_targets_have_names_neither(tmp_path):
         certs.statement("twin")
     assert "label 1" in certs.statement(1)
     assert "label 0" in certs[[0, 0]].statement("twin")
+
+
+def test_numbers_of_numpy_and_torch_are_read_as_others_are():
+    data = ring(["5", "4", "3", "2", "1", "0"])
+    for one in (np.int64(1), np.int32(1), torch.tensor(1)):
+        with pytest.raises(InputError, match="may mean the node at position 1 or the one called '1'"):
+            us.Row(data, [one])
+    graph = nx.Graph([(10, 1), (0, 7)])
+    wanted = [10, 1, 0, 7].index(0), [10, 1, 0, 7].index(7)
+    assert us.Row(graph, [np.False_, np.False_, np.True_, np.True_]).targets.tolist() == [*wanted]
+    assert us.Row(graph, [torch.tensor(0), np.int64(7)]).targets.tolist() == [*wanted]

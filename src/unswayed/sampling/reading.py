@@ -25,6 +25,7 @@ def numbered(nodes: Any, names: tuple[Any, ...]) -> Any:
     """Nodes that are given by name as numbers; numbers and masks as they are, unless the names are no text themselves."""
     given = nodes.tolist() if hasattr(nodes, "tolist") else nodes
     listed = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+    listed = [item.item() if isinstance(item, np.generic) or _is_one(item) else item for item in listed]
     by_name = bool(names) and not all(isinstance(name, str) for name in names)
     if not any(isinstance(item, str) for item in listed) and (not by_name or _is_mask(listed)):
         _refuse_doubt(listed, names)
@@ -52,6 +53,11 @@ def _refuse_doubt(numbers: list[Any], names: tuple[Any, ...]) -> None:
         raise InputError(
             f"{number} may mean the node at position {number} or the one called '{number}'; give names, as text."
         )
+
+
+def _is_one(item: Any) -> bool:
+    """Whether this is a tensor of one number."""
+    return isinstance(item, Tensor) and item.ndim == 0
 
 
 def _is_mask(items: list[Any]) -> bool:
