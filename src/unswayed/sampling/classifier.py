@@ -24,6 +24,7 @@ from unswayed.errors import InputError, UnsoundModel
 from unswayed.sampling.absent import Absent, refusal
 from unswayed.sampling.beforehand import as_fitted, check_device, check_instance
 from unswayed.sampling.inputs import Graph
+from unswayed.sampling.memory import is_out_of_memory
 from unswayed.sampling.modes import evaluating
 from unswayed.sampling.signatures import EDGE_NAMES, parameter_names, style_of
 from unswayed.sampling.threads import Threads
@@ -266,14 +267,6 @@ def _apart(
     for i in range(count):
         own = edge_index[:, edge_index[0] // n == i] - i * n
         yield None if x is None else x[i * n : (i + 1) * n], own
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory ran out, on any device, which says nothing of the classifier."""
-    words = str(error).lower()
-    return isinstance(error, MemoryError | torch.OutOfMemoryError) or (
-        "out of memory" in words or "can't allocate memory" in words or "not enough memory" in words
-    )
 
 
 def batch_of(graph: Graph, count: int, device: torch.device) -> Tensor:

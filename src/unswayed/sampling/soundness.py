@@ -14,9 +14,10 @@ import torch
 from torch import Tensor, nn
 
 from unswayed.errors import InputError, UnsoundModel
-from unswayed.sampling.classifier import Classifier, is_out_of_memory
+from unswayed.sampling.classifier import Classifier
 from unswayed.sampling.digest import settings_of
 from unswayed.sampling.inputs import Graph
+from unswayed.sampling.memory import is_out_of_memory
 from unswayed.sampling.signatures import GIVEN, parameters_of
 from unswayed.sampling.threats.base import update_digest
 

@@ -6,13 +6,14 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from unswayed.sampling.classifier import Classifier, is_out_of_memory
+from unswayed.sampling.classifier import Classifier
 from unswayed.sampling.drawing import distinct
 from unswayed.sampling.engines.asking.alone import Alone
 from unswayed.sampling.engines.asking.checked import Checked, Flips
 from unswayed.sampling.engines.engine import spans
 from unswayed.sampling.engines.machine.batching import fastest, give_up
 from unswayed.sampling.engines.machine.room import Share
+from unswayed.sampling.memory import is_out_of_memory
 from unswayed.sampling.question import Question
 from unswayed.sampling.sparse_graphs import SparseLayout
 from unswayed.sampling.structures import Layout, groups_of, noisy

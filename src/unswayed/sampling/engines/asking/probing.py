@@ -7,8 +7,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unswayed.sampling.classifier import Classifier, is_out_of_memory
+from unswayed.sampling.classifier import Classifier
 from unswayed.sampling.engines.asking.alone import Alone
+from unswayed.sampling.memory import is_out_of_memory
 from unswayed.sampling.question import Question
 from unswayed.sampling.soundness import check_batching, differs
 from unswayed.sampling.threats import Threat

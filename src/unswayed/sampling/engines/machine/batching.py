@@ -6,7 +6,7 @@ from collections.abc import Callable
 import torch
 
 from unswayed.errors import WorldError
-from unswayed.sampling.classifier import is_out_of_memory
+from unswayed.sampling.memory import is_out_of_memory
 
 LARGEST = 1024
 PATIENCE = 3  # sizes in a row that bring nothing before the search stops

@@ -12,8 +12,8 @@ from typing import TypeVar
 
 import torch
 
-from unswayed.sampling.classifier import is_out_of_memory
 from unswayed.sampling.engines.machine.batching import give_up
+from unswayed.sampling.memory import is_out_of_memory
 
 Result = TypeVar("Result")
 
