@@ -123,3 +123,12 @@ def test_links_come_in_too_where_they_have_a_direction():
 def test_without_a_graph_the_entries_that_are_edges_are_the_links_of_rows_alone(kind, degree):
     found = summarise(said_of(kind)).degree
     assert (found if found is None else found.tolist()) == degree
+
+
+def test_a_node_that_arrives_has_the_links_it_arrives_with():
+    provenance = {"threat": {"kind": "row-new", "words": us.Row.words.to_dict()}}
+    votes = us.Votes.from_counts(
+        [[9_000, 0]], us.Flip(beta=0.7), 3, provenance=provenance, ones=[2], targets=[3]
+    )
+    graph = type("D", (), {"edge_index": np.array([[0, 1], [1, 0]]), "num_nodes": 3, "y": None})()
+    assert summarise(us.certify(votes), data=graph).degree.tolist() == [2]

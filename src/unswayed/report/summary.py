@@ -97,9 +97,7 @@ class Summary:
 
     def share(self, at: npt.ArrayLike, change: str = "any") -> FloatArray:
         """Certified accuracy at each size in `at`; without truth, the share certified."""
-        if self.truth is None:
-            return self.certs.share(at, change)
-        return self.certs.share(at, change, self.truth == self.certs.label)
+        return self.certs.share(at, change, None if self.truth is None else self.truth == self.certs.label)
 
     def recall(self, at: npt.ArrayLike) -> FloatArray:
         """Of the truly positive targets, the share that stays flagged under each number of changes."""
@@ -268,9 +266,9 @@ def _fitting(certs: Certified, values: npt.ArrayLike | None, name: str) -> IntAr
 
 def _degrees(certs: Certified, data: Any) -> IntArray | None:
     """Neighbours of each target node; edges of each target graph; None where neither is known."""
-    if data is None or isinstance(data, Sequence):
-        row = certs.about.threat.get("kind") in ("row", "row-new")  # whose entries are one node's
-        return certs.about.ones if row or certs.unit != "node" else None
+    ones, row = certs.about.ones, certs.about.threat.get("kind") in ("row", "row-new")
+    if data is None or isinstance(data, Sequence) or (row and ones is not None):
+        return ones if row or certs.unit != "node" else None
     count = max(int(data.num_nodes), int(certs.targets.max()) + 1)
     sources, _ = simple_edges(np.asarray(data.edge_index).reshape(2, -1), count)
     return np.bincount(sources, minlength=count)[certs.targets].astype(np.int64)
