@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from unswayed import datasets
-from unswayed.errors import InputError
+from unswayed.errors import DoubtfulSetting, InputError
 
 EDGES = "source,target\na,b\nb,c\nb,a\n"
 FEATURES = "node,f,g\na,1,0\nb,0,1\nc,0.5,2\n"
@@ -121,3 +121,9 @@ def test_a_damaged_npz_is_refused(read, tmp_path):
     (tmp_path / "bad.npz").write_bytes(b"PK\x03\x04 not a zip")
     with pytest.raises(InputError, match="not a readable"):
         datasets.read_csv(tmp_path / "e.csv", tmp_path / "bad.npz", tmp_path / "y.csv")
+
+
+def test_columns_of_edges_that_nobody_reads_are_named(read):
+    with pytest.warns(DoubtfulSetting, match=r"e\.csv: .*'weight', 'since' .*not read"):
+        dataset, _ = read(edges="source,target,weight,since\na,b,0.1,1999\nb,c,7,2001\n")
+    assert dataset.graph.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]

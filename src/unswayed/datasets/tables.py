@@ -1,6 +1,7 @@
 """The user's own graph from three files: every mistake in them is one sentence that names the file."""
 
 import re
+import warnings
 import zipfile
 from os import PathLike
 from pathlib import Path
@@ -14,7 +15,7 @@ from torch_geometric.utils import to_undirected
 
 from unswayed.datasets.loading import Dataset
 from unswayed.datasets.splits import Split
-from unswayed.errors import InputError
+from unswayed.errors import DoubtfulSetting, InputError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -192,6 +193,14 @@ def _edges(path: Path, number: dict[str, int]) -> Tensor:
         if unknown is not None:
             raise InputError(f"{path}: {side} {unknown!r} is not a node of the features file.")
         ends.append([number[name] for name in names])
+    if unread := [str(name) for name in table.columns if name not in ("source", "target")]:
+        told = ", ".join(map(repr, unread))
+        warnings.warn(
+            f"{path}: an edge is there or not, so {told} {'is' if len(unread) == 1 else 'are'} not read; a model that reads weights gets them "
+            "by --edge-attr (edge_attr= in Python).",
+            DoubtfulSetting,
+            stacklevel=3,
+        )
     return torch.tensor(ends)
 
 
