@@ -70,7 +70,7 @@ def test_copies_are_equal_and_frozen(certs):
 
 
 def test_files_bring_everything_back(certs, tmp_path):
-    named = certs.named(targets="abcd", classes=["x", "y", "z"])
+    named = certs.named(targets=list("abcd"), classes=["x", "y", "z"])
     named.save(tmp_path / "certs.npz")
     same(named, us.load(tmp_path / "certs.npz"))
     assert "Node a" in us.load(tmp_path / "certs.npz").statement(0)

@@ -90,7 +90,7 @@ def attack(
         raise InputError("attempts must not be negative, and samples must be at least 100.")
     if most is not None and most < 1:
         raise InputError(f"most must be at least 1, the smallest attack there is, not {most}.")
-    if not isinstance(certs, Certificates) or certs.about.counts_nodes:
+    if not hasattr(certs, "rivals") or certs.about.counts_nodes:
         raise InputError(
             f"Attacks are tried on certificates that certify made, of a label against changed entries, not on {type(certs).__name__}."
         )
