@@ -3,7 +3,8 @@ import pytest
 
 import unswayed as us
 from unswayed.errors import InputError
-from unswayed.report.summary import nice_sizes, summarise
+from unswayed.report.rounding import nice_sizes
+from unswayed.report.summary import summarise
 
 
 def test_curve_is_the_certified_accuracy(certs, truth):

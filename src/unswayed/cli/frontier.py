@@ -202,8 +202,7 @@ def _print(
     command: str | None,
 ) -> None:
     from unswayed.report.frontier import frontier as undominated
-    from unswayed.report.rounding import near
-    from unswayed.report.summary import nice_sizes
+    from unswayed.report.rounding import near, nice_sizes
 
     place, keep = console(), undominated(points, want)
     top = max(len(point.accuracy) - 1 for point in points)

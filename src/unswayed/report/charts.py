@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from unswayed.certificates.presenting import plural
-from unswayed.report.rounding import percent, percent_at_least
-from unswayed.report.summary import Summary, round_step
+from unswayed.report.rounding import percent, percent_at_least, round_step
+from unswayed.report.summary import Summary
 
 WIDTH, HEIGHT = 440, 270
 LEFT, RIGHT, TOP, BOTTOM = 50, 14, 16, 46

@@ -23,8 +23,8 @@ from unswayed.report import charts
 from unswayed.report.advice import advice
 from unswayed.report.alone import median_of, walls, withstands_all
 from unswayed.report.neighbourhood import pictures, with_attacks
-from unswayed.report.rounding import at_least, near, percent
-from unswayed.report.summary import Summary, nice_sizes, summarise
+from unswayed.report.rounding import at_least, near, nice_sizes, percent
+from unswayed.report.summary import Summary, summarise
 from unswayed.report.words import attack, confidence, headline, reading, staying, verdict
 from unswayed.spelling import check_keywords
 

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -277,23 +276,3 @@ def _degrees(certs: Certified, data: Any) -> IntArray | None:
 def median(sizes: IntArray) -> int:
     """Half of the targets reach this size."""
     return int(np.sort(sizes)[::-1][(len(sizes) - 1) // 2])
-
-
-def nice_sizes(top: int, most: int = 9) -> list[int]:
-    """A few round sizes from 0 to about `top`, for the columns of a table.
-
-    >>> nice_sizes(14)
-    [0, 1, 2, 3, 5, 7, 10, 12, 14]
-    """
-    ladder = [0, 1, 2, 3, 5, 7, 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100, 120]
-    inside = [size for size in ladder if size < top] + [top]
-    picked = np.linspace(0, len(inside) - 1, min(most, len(inside))).round().astype(int)
-    return [inside[place] for place in picked]
-
-
-def round_step(last: int, most: int = 8) -> int:
-    """The smallest of 1, 2, 5, 10, 20 … that cuts 0..last into at most `most` pieces."""
-    step, factors = 1, cycle((2, 2.5, 2))
-    while last > most * step:
-        step = int(step * next(factors))
-    return step

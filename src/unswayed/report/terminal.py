@@ -6,8 +6,8 @@ from rich.text import Text
 
 from unswayed.report import alone
 from unswayed.report.advice import advice
-from unswayed.report.rounding import near, percent
-from unswayed.report.summary import WIDEST, Summary, nice_sizes, round_step
+from unswayed.report.rounding import near, nice_sizes, percent, round_step
+from unswayed.report.summary import WIDEST, Summary
 from unswayed.report.words import confidence, headline, staying, verdict
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
