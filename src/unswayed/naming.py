@@ -34,6 +34,20 @@ def plain(names: Iterable[Any]) -> tuple[Name, ...]:
     return tuple(item if isinstance(item, bool | int | float) else str(item) for item in items)
 
 
+def check_places(names: Iterable[Any], known: Iterable[Any]) -> None:
+    """Refuse names of which one is, to the classifier itself, another class's: labels would come under each other's names.
+
+    >>> check_places(["no", "yes"], known=[0, 1])
+    """
+    place = {str(name): number for number, name in enumerate(known)}
+    for number, name in enumerate(plain(names)):
+        if (own := place.get(str(name), number)) != number:
+            raise InputError(
+                f"Class {number} is given the name {name!r}, which the classifier has for its class {own}; names come in its order: "
+                f"{', '.join(list(place)[:SHOWN])}{', …' * (len(place) > SHOWN)}."
+            )
+
+
 def different(names: tuple[Name, ...]) -> int:
     """How many of these names can be told apart, by their text and by their value."""
     return min(len(set(names)), len(set(map(str, names))))

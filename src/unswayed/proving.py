@@ -7,6 +7,7 @@ from unswayed.ballots.linear import linear_model
 from unswayed.ballots.models import BallotModel
 from unswayed.certificates.protocol import Certified
 from unswayed.errors import InputError, Unsupported
+from unswayed.naming import check_places
 from unswayed.sampling.beforehand import check_columns, check_instance, check_surroundings
 from unswayed.sampling.threats import Threat
 from unswayed.spelling import spelled
@@ -46,7 +47,10 @@ def prove(
     known = provable(model)
     check_columns(model, threat)
     proofs = known.prove_under(threat) if runner is None else _proved_by(runner, known, threat)
-    return proofs if classes is None else proofs.named(classes=classes)
+    if classes is None:
+        return proofs
+    check_places(classes, proofs.about.class_names)
+    return proofs.named(classes=classes)
 
 
 def _proved_by(runner: Any, model: Provable, threat: Threat) -> Certified:

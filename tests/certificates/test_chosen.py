@@ -75,6 +75,10 @@ def test_refusals() -> None:
     one, two = (certify(votes([[990, 10]], noise)) for noise in LEVELS[:2])
     with pytest.raises(InputError, match="no certificates"):
         best_of([])
+    with pytest.raises(
+        InputError, match="call their labels differently"
+    ):  # "a" of one would be said to be "b"
+        best_of([one.named(classes=["a", "b"]), two.named(classes=["b", "a"])])
     with pytest.raises(InputError, match="rivals"):
         best_of([one, certify(two.votes, rivals="labels")])
     with pytest.raises(InputError, match="same targets"):

@@ -38,6 +38,20 @@ def test_accuracy_is_that_of_the_labels_the_classifier_was_fitted_with(names, wa
         certs.accuracy(["other"] * 20)
 
 
+def test_a_name_that_the_classifier_has_for_another_class_is_refused():
+    """Every "ham" would have been certified as "spam"."""
+    model = LogisticRegression().fit(X, np.array(["ham", "spam"])[TRUE])
+    rows = us.Bits(X[:5])
+    for ask in (
+        lambda **more: us.poll(model, rows, us.Flip(0.9), samples=50, **more),
+        lambda **more: us.prove(model, rows, **more),
+    ):
+        with pytest.raises(InputError, match="has for its class 1; names come in its order: ham, spam"):
+            ask(classes=["spam", "ham"])
+        for classes in (["ham", "spam"], ["good", "bad"]):
+            ask(classes=classes)
+
+
 @pytest.fixture
 def spam(tmp_path):
     model = DecisionTreeClassifier(random_state=0).fit(X, np.array(["ham", "spam"])[TRUE])

@@ -245,6 +245,10 @@ def _check(certificates: Sequence[Certificates]) -> None:
         known = certs.votes.provenance.get("threat") == first.votes.provenance.get("threat")
         if not same or not known or certs.family != first.family:
             raise InputError("The certificates are not about the same targets of the same graph.")
+        if certs.about.class_names != first.about.class_names:
+            raise InputError(
+                "The certificates call their labels differently, and would be read by the names of the first; name all of them alike."
+            )
         if certs.rivals != first.rivals:
             raise InputError(
                 "The certificates define the label differently (rivals); certify all with the same rivals=."

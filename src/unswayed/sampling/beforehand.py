@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn.modules import module
 
 from unswayed.errors import DoubtfulSetting, InputError, WorldError
-from unswayed.naming import plain
+from unswayed.naming import check_places, plain
 from unswayed.sampling.threats.base import Threat
 
 
@@ -103,8 +103,10 @@ def as_fitted(model: Any, rows: Any) -> Any:
 
 def named_classes(model: Any, classes: Any) -> tuple[Any, list[Any]]:
     """(How many labels there are, what they are called): by the names given, or by scikit-learn's `classes_`; [] where nobody says."""
+    own = None if isinstance(model, nn.Module | type) else getattr(model, "classes_", None)
+    known = [] if own is None else list(plain(own))
     if isinstance(classes, Sequence | np.ndarray) and not isinstance(classes, str):
         names = list(plain(classes))
+        check_places(names, known)
         return len(names), names
-    known = None if isinstance(model, nn.Module | type) else getattr(model, "classes_", None)
-    return classes, [] if known is None else list(plain(known))
+    return classes, known
