@@ -73,6 +73,16 @@ def test_nothing_is_left_out_where_the_rest_could_matter(model):
     assert not engine(model).restricts
 
 
+@pytest.mark.filterwarnings("ignore:.*asked one noisy graph at a time")
+def test_targets_that_are_asked_about_apart_are_tried_apart():
+    """Nothing is left out of the graph around all of them, and most of it around each: labels were those of another network."""
+    model, nodes = Net(mean_of_all), (0, 8, 10)
+    asked = engine(model, nodes, shared=False)
+    assert not asked.restricts
+    said = asked.alone.answers(range(60), (0, 1, 2)).argmax(dim=-1)
+    assert torch.equal(asked.labels(0, 60), said)
+
+
 class Hub(nn.Module):
     """Reads whether node 9, which is never joined to a target, has the most links of all."""
 

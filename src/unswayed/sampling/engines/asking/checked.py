@@ -220,8 +220,14 @@ class Checked(Engine):
             return False
         if not isinstance(ours.model, torch.nn.Module):
             return False
-        layout, nodes = layout_of(self.question, 0), self._nodes(unlike(threat))
+        layout = layout_of(self.question, 0)
         assert isinstance(layout, Layout)
+        # as they are asked about: what several targets together leave out may be nothing
+        return all(self._same_without(layout, group) for group in groups_of(self.question, unlike(threat)))
+
+    def _same_without(self, layout: Layout, group: tuple[int, ...]) -> bool:
+        """Whether these targets hear the same without what is never joined to them."""
+        nodes = self._nodes(group)
         assert nodes is not None
         near, there = layout.around(nodes)
         whole = self._tried_alone(layout, nodes)
