@@ -73,9 +73,13 @@ def _panel(ax: "Axes", groups: dict[Group, list[Row]], methods: Sequence[str], p
 
 
 def _apart(heights: Sequence[float], least: float = 0.075) -> list[float]:
-    """The heights, lowest first, moved apart where two names would lie on each other: halfway between only up and only down."""
+    """The heights, lowest first, moved apart where two names would lie on each other: halfway between only up and only down.
+
+    All are lifted where the lowest name would lie on the edge of the picture.
+    """
     up, down = list(heights), list(heights)
     for i in range(1, len(heights)):
         up[i] = max(up[i], up[i - 1] + least)
         down[-1 - i] = min(down[-1 - i], down[-i] - least)
-    return [(high + low) / 2 for high, low in zip(up, down, strict=True)]
+    lift = max(0.0, LOWEST + least / 2 - (up[0] + down[0]) / 2)
+    return [(high + low) / 2 + lift for high, low in zip(up, down, strict=True)]
