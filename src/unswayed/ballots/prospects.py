@@ -6,7 +6,7 @@ a neighbour stands until about d · m links have changed. So about base · Pr(d 
 what that is above the floor, the best model that never looks at an edge, is what a certificate can pay.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,7 @@ class Prospect:
     floor: float
     base: float
     lead: float
-    degrees: npt.NDArray[np.int64]
+    degrees: npt.NDArray[np.int64] = field(repr=False)
     accuracy: float | None = None
 
     def above(self, k: int) -> float:

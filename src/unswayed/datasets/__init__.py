@@ -2,7 +2,8 @@
 
 from unswayed.datasets.catalog import NAMES, PAPER
 from unswayed.datasets.loading import Dataset, load
+from unswayed.datasets.own import from_data
 from unswayed.datasets.splits import Split, split
 from unswayed.datasets.tables import read_csv
 
-__all__ = ["NAMES", "PAPER", "Dataset", "Split", "load", "read_csv", "split"]
+__all__ = ["NAMES", "PAPER", "Dataset", "Split", "from_data", "load", "read_csv", "split"]

@@ -15,18 +15,24 @@ VALIDATION = 500  # nodes that choose hyper-parameters and the stopping step; ne
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Disjoint indices of nodes or graphs: to learn from, to choose with, to report on."""
+    """Disjoint indices of nodes or graphs, which masks are turned into: to learn from, to choose with, to report on."""
 
     train: Tensor
     val: Tensor
     test: Tensor
 
     def __post_init__(self) -> None:
+        for part in ("train", "val", "test"):
+            given = torch.as_tensor(getattr(self, part))
+            places = given.nonzero()[:, 0] if given.dtype == torch.bool else given
+            if not places.numel():
+                raise InputError("train, val and test must each hold at least one target.")
+            if given.ndim != 1 or places.is_floating_point() or int(places.min()) < 0:
+                raise InputError(f"{part} must be a mask, or numbers of targets from 0 up, in one row.")
+            object.__setattr__(self, part, places)
         everything = torch.cat([self.train, self.val, self.test])
         if len(set(everything.tolist())) != len(everything):
             raise InputError("train, val and test overlap: a target may belong to one part only.")
-        if not (len(self.train) and len(self.val) and len(self.test)):
-            raise InputError("train, val and test must each hold at least one target.")
 
 
 def split(

@@ -42,7 +42,8 @@ def build(
         raise InputError(f"task must be 'node' or 'graph', not {task!r}.")
     if name not in known:
         raise InputError(
-            f"There is no model {name!r} for {task} classification; choose one of {', '.join(known)}."
+            f"There is no model {name!r} for {task} classification; choose one of {', '.join(known)}"
+            f"{' (or, to be proved, train ballots)' if task == 'node' else ''}."
         )
     width = max(num_features, 1) if task == "node" else num_features
     with torch.random.fork_rng(devices=[]):

@@ -8,13 +8,14 @@ all of these, as the networks do.
 """
 
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 
 from unswayed.datasets import Dataset, Split
+from unswayed.datasets.own import check_parts
 from unswayed.models.building import build
 from unswayed.models.ensembles import Ensemble
 from unswayed.models.training.clean import CleanSettings, fit_clean
@@ -47,7 +48,7 @@ class Floor:
     """
 
     name: str
-    predictions: Tensor
+    predictions: Tensor = field(repr=False)
     validation: float
     accuracy: float
 
@@ -77,6 +78,7 @@ def floors(
     teacher: Tensor | None = None,
 ) -> list[Floor]:
     """Every structure-free model: the majority, and perceptrons on labels, on a teacher's answers, or on counts."""
+    check_parts(dataset, split)
     labels = dataset.labels
     common = int(labels[split.train].bincount().argmax())
     found = [_floor("majority", torch.full_like(labels, common), labels, split)]

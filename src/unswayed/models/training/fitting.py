@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from unswayed.datasets import Dataset, Split
+from unswayed.datasets.own import check_parts
 from unswayed.errors import InputError
 from unswayed.models.building import build
 from unswayed.models.ensembles import Ensemble
@@ -93,6 +94,7 @@ def _fit(
     settings: Any,
     teacher: Tensor | None,
 ) -> nn.Module:
+    check_parts(dataset, split)
     if model_name == "ballots" and dataset.task == "node":
         from unswayed.models.training.ballots import fit_ballots
 
