@@ -66,7 +66,7 @@ class Watch:
         told.append(f"about {duration((self.answers - self.done) / rate)} left")
         if self.engine is None:
             return f"{self.title}: {', '.join(told)}."
-        why = f" No faster engine: {self.engine.why}." if self.engine.why else ""
+        why = f" No faster engine: {self.engine.why.rstrip('.')}." if self.engine.why else ""
         number = self.engine.threads
         who = f"the {self.engine.name} engine, {number} thread{'s' * (number != '1')}"
         reach = "" if self.reach is None or _ceiling_said.get() else self.reach(self.engine)

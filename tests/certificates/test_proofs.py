@@ -115,6 +115,11 @@ def test_an_explanation_tells_who_speaks_how_loudly_and_what_would_flip_it():
     assert sorted(voice["entry"] for voice in told.facts["voices"]) == [2, 3, 4, 8]
     assert told.facts["witness"] == proofs.witness(0).tolist()
     assert "cheapest attack" in " ".join(told.sentences)
+    sides = [sum(np.sign(voice["says"]) == side for voice in told.facts["voices"]) for side in (1, -1)]
+    verbs = ["speaks" if number == 1 else "speak" for number in sides]
+    assert 1 in sides  # or the verb could not fail
+    assert f"{sides[0]} of 4 entries that are there {verbs[0]} for" in told.sentences[-2]
+    assert f"{sides[1]} {verbs[1]} against it" in told.sentences[-2]
     assert sum(bar.share for bar in told.bars) == pytest.approx(1)
 
 

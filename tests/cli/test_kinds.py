@@ -2,6 +2,7 @@
 
 import json
 
+import pandas as pd
 import pytest
 
 import unswayed as us
@@ -28,6 +29,39 @@ def test_what_stays_flagged_is_told_everywhere(call, call_json, own, here):
     assert list(found["recall"].values()) == certs.recall([0, 1, 0, 1], 1, at=sizes).tolist()
     assert list(found["precision"].values()) == certs.precision([0, 1, 0, 1], 1, at=sizes).tolist()
     assert "Stays flagged" in (here / "again.html").read_text()
+
+
+def test_the_command_that_does_it_again_says_what_stays_flagged(call_json, own, here):
+    proved = call_json("prove", *own[:6], "--no-floor", "--positive", "1", "--store", "p", "--nodes", "all")
+    assert proved["command"].endswith("--positive 1")
+    again = call_json("prove", *proved["command"].split()[2:], "--no-floor", "--store", "p")
+    assert again["recall"] == proved["recall"]
+
+
+def test_a_threshold_is_for_models_of_one_number(call, own):
+    code, _, err = call("certify", *own, "--threshold", "0", "--positive", "1")
+    assert code == 2
+    assert "this one answers several" in err
+    code, _, err = call("certify", *own[:6], "--model", "sage", "--threshold", "0", "--positive", "1")
+    assert code == 2
+    assert "sage answers one for each label" in err
+    assert "Training" not in err
+
+
+def test_a_table_has_a_row_for_each_target(call, call_json, own, here):
+    found = call_json("certify", *own, "--csv", "c.csv", "--store", "run")
+    table = pd.read_csv(here / "c.csv", dtype=str)
+    assert table.target.tolist() == [row["target"] for row in found["targets"]]
+    assert table["size"].astype(int).tolist() == [row["size"] for row in found["targets"]]
+    assert table.truth.tolist() == [str(row["truth"]) for row in found["targets"]]
+    code, out, _ = call("report", "run", "--csv", "again.csv")
+    assert code == 0
+    assert "its table in again.csv" in out
+    assert (here / "again.csv").read_bytes() == (here / "c.csv").read_bytes()
+    code, out, _ = call("prove", *own[:6], "--no-floor", "--csv", "p.csv")
+    assert code == 0
+    assert "The table is in p.csv." in out
+    assert pd.read_csv(here / "p.csv").columns.tolist()[:5] == ["target", "label", "answer", "truth", "size"]
 
 
 def test_a_model_of_one_logit_is_certified_with_a_threshold(call, call_json, own, here):

@@ -40,6 +40,7 @@ def test_class_names_are_numbered_in_order(read):
     [
         ({"edges": "from,target\na,b\n"}, "no column 'source'"),
         ({"edges": "source;target\na;b\n"}, "has ';' between its columns; save it with commas"),
+        ({"features": "node;f;g\na;1,5;0\nb;2,5;1\nc;0,5;2\n"}, "has ';' between its columns"),
         ({"edges": "source\ttarget\na\tb\n"}, "has a tab between its columns"),
         ({"edges": "source,target\na,zzz\n"}, "'zzz' is not a node"),
         ({"edges": "source,target\n"}, "no rows"),
@@ -47,7 +48,7 @@ def test_class_names_are_numbered_in_order(read):
         ({"features": "node,f\na,1\na,2\n"}, "lists node a twice"),
         ({"features": "node,f\na,nan\nb,1\nc,1\n"}, "of node a|for node a"),
         ({"features": "node,f\na,inf\nb,1\nc,1\n"}, "NaN or infinite for node a"),
-        ({"features": "node,f\na,red\nb,1\nc,1\n"}, "'red' of node a is not a number"),
+        ({"features": "node,f\na,red\nb,1\nc,1\n"}, "'red' of node a is not a number; .* column of 0 and 1"),
         ({"features": "node\na\nb\nc\n"}, "no feature columns"),
         ({"labels": "node,label\na,0\na,1\n"}, "lists node a twice"),
         ({"labels": "node,label\nq,0\n"}, "'q' is not a node"),
@@ -127,3 +128,9 @@ def test_columns_of_edges_that_nobody_reads_are_named(read):
     with pytest.warns(DoubtfulSetting, match=r"e\.csv: .*'weight', 'since' .*not read"):
         dataset, _ = read(edges="source,target,weight,since\na,b,0.1,1999\nb,c,7,2001\n")
     assert dataset.graph.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+
+
+def test_a_folder_in_place_of_a_file_is_called_one(read, tmp_path):
+    read()
+    with pytest.raises(InputError, match="is a folder; name the file in it"):
+        datasets.read_csv(tmp_path, tmp_path / "x.csv", tmp_path / "y.csv")

@@ -219,8 +219,8 @@ class Proofs(Certified):
         told = []
         if len(gain):
             told.append(
-                f"{int((gain > 0).sum())} of {len(gain)} entries that are there speak for {label} over {rival}, by {heard['for']:.3g} together; "
-                f"{int((gain < 0).sum())} speak against it, by {heard['against']:.3g}."
+                f"{_speak(gain > 0, f' of {len(gain)} entries that are there')} for {label} over {rival}, by {heard['for']:.3g} together; "
+                f"{_speak(gain < 0)} against it, by {heard['against']:.3g}."
             )
         if witness:
             told.append(
@@ -268,3 +268,9 @@ class Proofs(Certified):
         own = {name: value for name, value in arrays.items() if not name.startswith("record.")}
         record = records.unpack(header["record"], inside)
         return super().restore(about, own, {**header, "record": record})
+
+
+def _speak(those: npt.NDArray[np.bool_], of: str = "") -> str:
+    """How many of them speak."""
+    number = int(those.sum())
+    return f"{number}{of} {'speaks' if number == 1 else 'speak'}"

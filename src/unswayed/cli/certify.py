@@ -10,7 +10,7 @@ from unswayed.cli import kinds
 from unswayed.cli import options as opt
 from unswayed.cli.attacker import one_attacker, sees
 from unswayed.cli.common import command_line, console, emit, note
-from unswayed.cli.document import document
+from unswayed.cli.document import document, save_table
 
 if TYPE_CHECKING:  # scipy and torch load when a command runs, not when it is asked for help
     from unswayed.certificates import Certified
@@ -99,12 +99,13 @@ def certify(
     shared: opt.Shared = None,
     positive: opt.Positive = None,
     report: opt.Report = None,
+    csv: opt.Csv = None,
     as_json: opt.Json = False,
 ) -> None:
     """Prove, for each node or graph, how many edges an attacker must change before the answer could change."""
     words = words_of(locals())
     certs, record = certify_words(words, want=want_size, store=store)
-    present(record, certs, report=report, as_json=as_json, shared=shared)
+    present(record, certs, report=report, csv=csv, as_json=as_json, shared=shared)
 
 
 def certify_words(
@@ -184,7 +185,7 @@ def make_plan(words: dict[str, Any], store: Path | None, purpose: str = "certify
         top=words["top"],
         threshold=words["threshold"],
         positive=None if purpose == "select" else stays(positive, data, chosen),
-        flag=read_flag(words["threshold"], positive, data),
+        flag=read_flag(words["threshold"], positive, data, model),
     )
 
 
@@ -224,14 +225,22 @@ def command_of(words: dict[str, Any], plan: "Plan", command: str = "certify", *m
 
 
 def present(
-    record: "Record", certs: "Certified", *, report: Path | None, as_json: bool, shared: int | None = None
+    record: "Record",
+    certs: "Certified",
+    *,
+    report: Path | None,
+    csv: Path | None,
+    as_json: bool,
+    shared: int | None = None,
 ) -> None:
-    """Print what was proven, to people or to machines, and write the report where one is wanted."""
+    """Print what was proven, to people or to machines, and write report and table where they are wanted."""
     from unswayed.report.terminal import print_summary
 
     summary, attacker = record.summarise(certs), one_attacker(record, certs, shared)
     if report is not None:
         save_report(record, certs, report, attacker)
+    if csv is not None:
+        save_table(record, certs, csv)
     if as_json:
         emit(document(record, certs, report, attacker))
         return
@@ -241,6 +250,8 @@ def present(
         place.print(attacker["sentence"], soft_wrap=True, markup=False)
     if report is not None:
         place.print(f"The report is in {report}.", soft_wrap=True, markup=False)
+    if csv is not None:
+        place.print(f"The table is in {csv}.", soft_wrap=True, markup=False)
 
 
 def save_report(

@@ -1,4 +1,4 @@
-"""The one JSON document that certify, prove, report and attack print."""
+"""The one JSON document that certify, prove, report and attack print, and the table of their targets."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ def document(
     ]
     named = "certified_accuracy" if summary.truth is not None else "share_certified"
     return {
-        "command": record.command,
+        "command": record.again,
         "training": dict(record.training),
         **told,
         "floor": None if record.floor is None else {"name": record.floor_name, "accuracy": record.floor},
@@ -39,6 +39,18 @@ def document(
         "shared": shared,
         "report": None if report is None else str(report),
     }
+
+
+def save_table(record: "Record", certs: "Certified", path: Path) -> None:
+    """Write a CSV file with one row for each target, and its true label by name (nothing where it is unknown)."""
+    from unswayed.files import write_atomically
+
+    summary = record.summarise(certs)
+    table = summary.certs.to_frame()
+    if summary.truth is not None:
+        truth = [summary.label_name(label) if label >= 0 else "" for label in record.truth]
+        table.insert(list(table.columns).index("size"), "truth", truth)
+    write_atomically(path, table.to_csv(index=False).encode())
 
 
 def _flags(summary: "Summary") -> dict[str, Any]:

@@ -33,10 +33,14 @@ def stays(positive: int | None, dataset: Dataset, targets: Targets) -> int | Non
     return None
 
 
-def read_flag(threshold: float | None, positive: int | None, dataset: Dataset) -> int:
+def read_flag(threshold: float | None, positive: int | None, dataset: Dataset, model: str) -> int:
     """The number of the label that an answer above the threshold means: the positive one; of labels that are numbers, the larger."""
     if threshold is None:
         return 1
+    if not model.endswith(".py") and ":" not in model:
+        raise InputError(
+            f"--threshold is for a model of yours that answers one number; {model} answers one for each label, so leave it out."
+        )
     names = dataset.class_names or tuple(map(str, range(dataset.num_classes)))
     if len(names) != 2:
         raise InputError(

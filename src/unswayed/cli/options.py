@@ -278,6 +278,15 @@ Report = Annotated[
     Path | None,
     typer.Option(help="Write the HTML report to this file.", rich_help_panel=OUTPUT, callback=beside),
 ]
+Csv = Annotated[
+    Path | None,
+    typer.Option(
+        "--csv",
+        help="Write one row for each target to this CSV file.",
+        rich_help_panel=OUTPUT,
+        callback=beside,
+    ),
+]
 Json = Annotated[
     bool,
     typer.Option(

@@ -84,6 +84,7 @@ def prove(
     device: opt.Device = "cpu",
     floor: opt.Floor = True,
     report: opt.Report = None,
+    csv: opt.Csv = None,
     as_json: opt.Json = False,
 ) -> None:
     """Prove exactly, without noise or samples, how many changed links each answer of a ballot model withstands."""
@@ -92,4 +93,4 @@ def prove(
     from unswayed.cli.proving import prove_words
 
     certs, record = prove_words(words)
-    present(record, certs, report=report, as_json=as_json)
+    present(record, certs, report=report, csv=csv, as_json=as_json)

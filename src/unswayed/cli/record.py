@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -67,6 +68,14 @@ class Record:
     )
     graph: Sketch | tuple[Sketch, ...] | None = field(default=None, compare=False)
 
+    @property
+    def again(self) -> str:
+        """The command that shows all of this again: with the label that should stay flagged, which changes no certificate."""
+        if self.positive is None or " --positive " in self.command:
+            return self.command
+        named = str(self.positive) if self.class_names is None else self.class_names[self.positive]
+        return f"{self.command} --positive {shlex.quote(named)}"
+
     def certify(self, found: Votes | Certified) -> Certified:
         """The certificates of these votes at the recorded confidence; certificates are what they are."""
         if isinstance(found, Certified):
@@ -87,7 +96,7 @@ class Record:
             floor=None
             if self.floor is None or not alike
             else _Floor(self.floor, self.floor_name or "structure-free model"),
-            command=self.command,
+            command=self.again,
             title=self.title,
             names=None
             if self.names == tuple(map(certs.about.target_name, range(len(certs))))

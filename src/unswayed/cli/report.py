@@ -11,7 +11,7 @@ from unswayed.cli import options as opt
 from unswayed.cli.attacker import one_attacker
 from unswayed.cli.certify import save_report
 from unswayed.cli.common import beside, console, emit, warn
-from unswayed.cli.document import document
+from unswayed.cli.document import document, save_table
 
 if TYPE_CHECKING:
     from unswayed.certificates import Certified
@@ -49,6 +49,7 @@ def report(
         bool, typer.Option("--family", help="One confidence for all targets together.")
     ] = False,
     shared: opt.Shared = None,
+    csv: opt.Csv = None,
     as_json: opt.Json = False,
 ) -> None:
     """Write the report of a stored run: one HTML file that needs nothing else."""
@@ -65,10 +66,13 @@ def report(
     certs = record.certify(found)
     attacker = one_attacker(record, certs, shared)
     save_report(record, certs, out, attacker)
+    if csv is not None:
+        save_table(record, certs, csv)
     if as_json:
         emit(document(record, certs, out, attacker))
     else:
-        console().print(f"The report of {store} is in {out}.", soft_wrap=True, markup=False)
+        table = "" if csv is None else f", its table in {csv}"
+        console().print(f"The report of {store} is in {out}{table}.", soft_wrap=True, markup=False)
 
 
 def _check_finished(record: "Record", found: "Votes | Certified") -> None:

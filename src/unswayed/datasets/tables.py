@@ -69,6 +69,12 @@ def _table(path: Path) -> "pd.DataFrame":
         raise InputError(f"{path} is not UTF-8 text; save it as a UTF-8 CSV file.") from error
     except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         raise InputError(f"{path} is not a readable CSV file: {str(error).strip()}.") from error
+    mark = next((m for m in (";", "\t", "|") if len(table.columns) == 1 and m in table.columns[0]), None)
+    if mark is not None:
+        told = "a tab" if mark == "\t" else repr(mark)
+        raise InputError(
+            f"{path} has {told} between its columns; save it with commas between them, and points in numbers."
+        )
     if not isinstance(
         table.index, pd.RangeIndex
     ):  # pandas has taken the first column for an index, and moved the others
@@ -84,6 +90,8 @@ def _table(path: Path) -> "pd.DataFrame":
 
 
 def _check_size(path: Path) -> None:
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; name the file in it.")
     if not path.is_file():
         raise InputError(f"There is no file {path}.")
     if path.stat().st_size > MAX_FILE:
@@ -95,11 +103,6 @@ def _check_size(path: Path) -> None:
 def _column(table: "pd.DataFrame", name: str, path: Path) -> list[str]:
     if name not in table.columns:
         seen = ", ".join(map(str, table.columns[:10]))
-        mark = next((m for m in (";", "\t", "|") if len(table.columns) == 1 and m in seen), None)
-        if mark is not None:
-            raise InputError(
-                f"{path} has {'a tab' if mark == chr(9) else repr(mark)} between its columns; save it with commas."
-            )
         raise InputError(f"{path} has no column {name!r}; its columns are {seen}.")
     return [value.strip() for value in table[name]]
 
@@ -132,7 +135,10 @@ def _csv_features(path: Path) -> tuple[tuple[str, ...], np.ndarray]:
         if column.isna().any():
             row = int(np.flatnonzero(column.isna())[0])
             text = numbers[name].iloc[row]
-            raise InputError(f"{path}, column {name!r}: {text!r} of node {names[row]} is not a number.")
+            raise InputError(
+                f"{path}, column {name!r}: {text!r} of node {names[row]} is not a number; fill what is missing, and give words a "
+                "column of 0 and 1 each (pandas.get_dummies does)."
+            )
     return names, numbers.to_numpy(dtype=np.float32)
 
 

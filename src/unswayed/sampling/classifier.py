@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from unswayed.errors import InputError, UnsoundModel
 from unswayed.sampling.absent import Absent, refusal
 from unswayed.sampling.beforehand import as_fitted, check_device, check_instance
+from unswayed.sampling.flagged import SEVERAL_COLUMNS, Flagged
 from unswayed.sampling.inputs import Graph
 from unswayed.sampling.memory import is_out_of_memory
 from unswayed.sampling.modes import evaluating
@@ -96,7 +97,7 @@ class Classifier:
         """Ask one graph (or row) at a time from now on, and say why."""
         self.batched = False
         warnings.warn(
-            f"The classifier is asked one noisy {what} at a time, which is slow: {reason}.",
+            f"The classifier is asked one noisy {what} at a time, which is slow: {reason.rstrip('.')}.",
             UserWarning,
             stacklevel=2,
         )
@@ -204,6 +205,8 @@ class Classifier:
             out = out[:, 0]
         if floating and out.ndim == 1 and out.shape[0] == rows > 1:
             raise UnsoundModel(ONE_COLUMN)
+        if out.ndim == 3 and isinstance(self.model, Flagged):
+            raise UnsoundModel(SEVERAL_COLUMNS)
         if out.ndim != (2 if floating else 1) or out.shape[0] != rows or out.is_complex():
             wanted = (
                 "[nodes, classes] logits" if self.per_node else f"[{rows}, classes] logits, one row a graph"

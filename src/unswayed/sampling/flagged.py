@@ -10,6 +10,8 @@ from unswayed.errors import InputError
 from unswayed.sampling.beforehand import check_instance
 from unswayed.sampling.signatures import DENSE_NAMES, EDGE_NAMES, forward_names
 
+SEVERAL_COLUMNS = "A threshold is for a model that answers one number; this one answers several, so leave the threshold out."
+
 
 class Flagged(nn.Module):
     """The class `label` where the model's one number is above the threshold, the other where it is below; at a tie, class 0.
