@@ -73,3 +73,18 @@ def test_nearly_all_does_not_read_as_all():
     summary = summarise(us.certify(votes))
     assert "1.00" not in text_of(accuracy_table(summary))
     assert "0.99" in text_of(accuracy_table(summary))
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_a_narrow_terminal_has_fewer_columns_and_cuts_nothing_off(certs, truth, width):
+    names = [f"account-{place:05d}" for place in range(len(certs))]
+    summary = summarise(certs, truth=truth, floor=0.4, names=names)
+    console = Console(file=io.StringIO(), width=width)
+    print_summary(summary, console)
+    out = console.file.getvalue()
+    assert "…" not in out
+    assert max(map(len, out.splitlines())) <= width
+    assert all(names[place] in out for place in summary.order[:5])
+    (sizes,) = (line.split()[3:] for line in out.splitlines() if line.startswith("attack size k"))
+    (shares,) = (line.split()[2:] for line in out.splitlines() if line.startswith("certified accuracy"))
+    assert shares == [f"{share:.2f}" for share in certs.accuracy(truth, at=[int(size) for size in sizes])]

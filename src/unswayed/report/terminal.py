@@ -1,6 +1,9 @@
 """The same facts in a terminal: a table, a curve made of block characters, and the weakest targets."""
 
+from collections.abc import Callable
+
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -12,6 +15,7 @@ from unswayed.report.words import confidence, headline, staying, verdict
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 HEIGHT, WIDTH = 9, 56
+BESIDE = 24  # what stands beside the columns of the curve: marks, the floor, the name of the axis
 ALONE = {"adds": "additions alone", "deletes": "deletions alone"}
 
 
@@ -23,13 +27,22 @@ def print_summary(summary: Summary, console: Console, *, weakest: int = 5) -> No
     if said := staying(summary):
         console.print(Text(said))
     console.print()
-    console.print(accuracy_table(summary))
+    console.print(_fitting(console, 3, lambda most: accuracy_table(summary, most)))
     console.print()
-    console.print(curve(summary, ascii_only=not console.encoding.lower().startswith("utf")))
+    ascii_only = not console.encoding.lower().startswith("utf")
+    console.print(curve(summary, ascii_only=ascii_only, width=min(WIDTH, max(console.width - BESIDE, 8))))
     console.print()
-    console.print(weakest_table(summary, weakest))
+    console.print(_fitting(console, 0, lambda most: weakest_table(summary, weakest, most)))
     console.print(Text(advice(summary)))
     console.print(Text(confidence(summary), style="dim"))
+
+
+def _fitting(console: Console, least: int, table: Callable[[int], Table]) -> Table:
+    """The table with as many columns, from 8 down to `least`, as the terminal has room for."""
+    free = console.options.update(max_width=1_000)
+    tables = (table(most) for most in range(8, least, -1))
+    fits = (found for found in tables if Measurement.get(console, free, found).maximum <= console.width)
+    return next(fits, None) or table(least)
 
 
 def _plain_table(title: str | None = None) -> Table:
@@ -38,14 +51,14 @@ def _plain_table(title: str | None = None) -> Table:
     )
 
 
-def accuracy_table(summary: Summary) -> Table:
-    """Certified accuracy at a few sizes above the floor at the same sizes, and the difference."""
+def accuracy_table(summary: Summary, most: int = 8) -> Table:
+    """Certified accuracy at a few sizes, `most` of them, above the floor at the same sizes, and the difference."""
     kinds = summary.sides if summary.apart else {}
     far = [min(int(sizes.max()) + 1, WIDEST) for sizes in kinds.values()]
-    sizes = nice_sizes(max([summary.top, *far]), 8)
+    sizes = nice_sizes(max([summary.top, *far]), most)
     what = "certified accuracy" if summary.truth is not None else "share certified"
     table = _plain_table()
-    table.add_column("attack size k", style="dim", no_wrap=True)
+    table.add_column("attack size k", style="dim")
     for size in sizes:
         table.add_column(str(size), justify="right")
     shares = summary.share(sizes).tolist()
@@ -73,10 +86,10 @@ def accuracy_table(summary: Summary) -> Table:
     return table
 
 
-def curve(summary: Summary, *, ascii_only: bool = False) -> Text:
-    """The curve as filled columns, the floor as a dashed line through them."""
+def curve(summary: Summary, *, ascii_only: bool = False, width: int = WIDTH) -> Text:
+    """The curve as filled columns, `width` at most, the floor as a dashed line through them."""
     last = summary.top
-    wide, step = max(1, WIDTH // (last + 1)), -(-(last + 1) // WIDTH)  # columns a size, or sizes a column
+    wide, step = max(1, width // (last + 1)), -(-(last + 1) // width)  # columns a size, or sizes a column
     shares = [share for share in summary.curve.share.tolist()[::step] for _ in range(wide)]
     floor = summary.floor if summary.truth is not None else None
     level = None if floor is None else min(int(floor * HEIGHT), HEIGHT - 1)
@@ -97,13 +110,13 @@ def curve(summary: Summary, *, ascii_only: bool = False) -> Text:
         if line == level and floor is not None:
             picture.append(f" floor {percent(floor)}", style="yellow")
         picture.append("\n")
-    picture.append(_axis(last, wide, step), style="dim")
+    picture.append(_axis(last, wide, step, max(width // 7, 1)), style="dim")
     return picture
 
 
-def _axis(last: int, wide: int, step: int) -> str:
+def _axis(last: int, wide: int, step: int, marks: int) -> str:
     cells = [" "] * ((last // step + 1) * wide + 6)
-    for size in range(0, last + 1, round_step(last)):
+    for size in range(0, last + 1, round_step(last, marks)):
         for place, digit in enumerate(str(size)):
             cells[size // step * wide + wide // 2 + place] = digit
     return "      " + "".join(cells).rstrip() + "  attack size k"
@@ -113,22 +126,26 @@ def _truth(summary: Summary, label: int) -> str:
     return "unknown" if label < 0 else summary.label_name(label)
 
 
-def weakest_table(summary: Summary, most: int) -> Table:
-    """The targets that an attacker would try first."""
+def weakest_table(summary: Summary, most: int, more: int = 8) -> Table:
+    """The targets that an attacker would try first, with `more` columns of evidence at most."""
     certs = summary.certs
     table = _plain_table(title=f"The weakest {summary.unit}s")
     shown = [column for column in certs.evidence() if column.title and column.values.ndim == 1]
     truth = ["truth"] if summary.truth is not None else []
-    for name in (summary.unit, "label", *truth, "K", *summary.sides, *(column.title for column in shown)):
-        table.add_column(name, justify="left" if name in ("label", "truth") else "right")
+    evidence = [*summary.sides, *(column.title for column in shown)][:more]
+    for name in (summary.unit, "label", *truth, "K", *evidence):
+        table.add_column(name, justify="left" if name in ("label", "truth") else "right", overflow="fold")
     for place in summary.order[:most].tolist():
         known = [] if summary.truth is None else [Text(_truth(summary, int(summary.truth[place])))]
+        seen = (
+            *(alone.shown(summary, change, place) for change in summary.sides),
+            *(column.shown(place) for column in shown),
+        )
         table.add_row(
             Text(summary.target_name(place)),
             Text(summary.label_name(int(certs.label[place]))),
             *known,
             str(size) if (size := int(certs.size[place])) >= 0 else "-",
-            *(alone.shown(summary, change, place) for change in summary.sides),
-            *(column.shown(place) for column in shown),
+            *seen[:more],
         )
     return table
