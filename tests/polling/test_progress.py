@@ -4,6 +4,7 @@ import io
 import re
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -18,15 +19,17 @@ from .recorder import Recorder
 FLIP = us.Flip(beta=0.7)
 
 
-WAITING = {"seconds": 0.0, "left": 10**9}  # outside the model: how long it takes is no part of its answers
+WAITING = SimpleNamespace(
+    seconds=0.0, left=10**9
+)  # outside the model: how long it takes is no part of its answers
 
 
 def waiting(x, edge_index):
     """Takes a while for every graph, and may be stopped like somebody pressing Ctrl-C."""
     graphs = max(len(x) // 15, 1)
-    time.sleep(WAITING["seconds"] * graphs)
-    WAITING["left"] -= graphs
-    if WAITING["left"] < 0:
+    time.sleep(WAITING.seconds * graphs)
+    WAITING.left -= graphs
+    if WAITING.left < 0:
         raise KeyboardInterrupt
     return torch.nn.functional.one_hot(torch.bincount(edge_index[1], minlength=len(x)) % 3, 3).double()
 
@@ -34,8 +37,8 @@ def waiting(x, edge_index):
 @pytest.fixture
 def slowly(monkeypatch):
     def choose(seconds, left=10**9):
-        monkeypatch.setitem(WAITING, "seconds", seconds)
-        monkeypatch.setitem(WAITING, "left", left)
+        monkeypatch.setattr(WAITING, "seconds", seconds)
+        monkeypatch.setattr(WAITING, "left", left)
         return waiting
 
     return choose

@@ -2,6 +2,8 @@ import argparse
 import copy
 import functools
 import gc
+import importlib
+import linecache
 import os
 import subprocess
 import sys
@@ -360,6 +362,44 @@ def test_what_a_function_reads_from_its_file_is_part_of_it(model, monkeypatch):
     for name, value in (("SHARED", other), ("ROWS", -ROWS), ("SCALE", 3.0)):
         monkeypatch.setitem(globals(), name, value)
     assert digest(model) != before
+
+
+MINE = """
+import torch
+SETTINGS, SHARES = {{"scale": {0}}}, [{0}]
+def helper(x): return x * {0}
+class Scaled:
+    def __call__(self, x): return x * {0}
+scaled = Scaled()
+"""
+THEIRS = """
+import mine
+from mine import *
+class Net(torch.nn.Module):
+    def forward(self, x, edge_index): return {0}
+def ask(x, edge_index): return {0}
+"""
+
+
+@pytest.mark.parametrize(
+    "reads",
+    ["helper(x)", "mine.helper(x)", "scaled(x)", "Scaled()(x)", "x * SETTINGS['scale']", "x * SHARES[0]"],
+)
+def test_code_and_settings_in_files_of_ones_own_matter_wherever_they_stand(reads, tmp_path, monkeypatch):
+    """A store whose helper function was edited since went on with the votes of both."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    (tmp_path / "theirs.py").write_text(THEIRS.format(reads))
+    found = []
+    for scale in (1, -1, 1):
+        (tmp_path / "mine.py").write_text(MINE.format(scale))
+        for name in ("mine", "theirs"):
+            monkeypatch.delitem(sys.modules, name, raising=False)
+        linecache.checkcache()
+        theirs = importlib.import_module("theirs")
+        found.append((digest(theirs.Net()), digest(theirs.ask)))
+    assert found[0] == found[2]
+    assert all(one != other for one, other in zip(*found[:2], strict=True))
 
 
 def test_a_store_is_not_continued_by_a_function_whose_network_was_trained_further(tmp_path):

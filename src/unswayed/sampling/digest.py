@@ -45,8 +45,9 @@ def describe_model(model: Any) -> dict[str, str]:
 
     A module: the source of every class that is not torch's or torch_geometric's own, with its bases; the settings, tensors,
     functions and hooks that every submodule holds, all parameters and buffers. A fitted estimator: its
-    settings and fitted attributes. A function: its source, defaults, what it closes over, and the networks, arrays,
-    estimators and plain settings that it reads from globals; nothing can see what else it reads there.
+    settings and fitted attributes. A function, or a method of a class: its source, defaults, what it closes over, and what it names
+    among globals: networks, arrays, estimators, settings, and functions and classes of the user's own with all this again; nothing can
+    see what else it reads.
     """
     if isinstance(model, nn.Module):
         covers = "source, settings and state of every module"

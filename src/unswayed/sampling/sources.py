@@ -3,6 +3,7 @@
 import inspect
 import sys
 import threading
+from functools import partial
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -12,13 +13,19 @@ from torch import Tensor, nn
 LIBRARIES = frozenset({"torch", "torch_geometric", *sys.stdlib_module_names} - {"__main__"})
 LENIENT = "if possible, "  # what a library keeps to itself, and descriptors of a class whose source is hashed anyway
 
-# what a function may read from its file's globals
+# what a function may read from its file's globals, beside estimators, graphs, and code of the user's own and what that made
 HELD = (
     bool,
     int,
     float,
     complex,
     str,
+    list,
+    tuple,
+    dict,
+    set,
+    frozenset,
+    partial,
     np.ndarray,
     Tensor,
     nn.Module,
@@ -60,7 +67,18 @@ def is_library(kind: type) -> bool:
 
 
 def _is_installed(kind: Any) -> bool:
-    return "site-packages" in str(getattr(sys.modules.get(kind.__module__), "__file__", ""))
+    return _is_packed(sys.modules.get(kind.__module__))
+
+
+def _is_packed(module: Any) -> bool:
+    """Whether a module came with a package, whose version decides what it does."""
+    file = str(getattr(module, "__file__", ""))
+    return "site-packages" in file or "dist-packages" in file
+
+
+def _is_own(name: str | None, module: Any) -> bool:
+    """Whether a module of this name is neither of a library nor of a package: what it does may change from one run to the next."""
+    return str(name).partition(".")[0] not in LIBRARIES | {"unswayed"} and not _is_packed(module)
 
 
 def _source(thing: Any) -> str | None:
@@ -86,14 +104,25 @@ def of_function(function: FunctionType) -> Parts:
 
 
 def _read(function: FunctionType) -> dict[str, Any]:
-    """The networks, arrays, estimators and plain settings that a function names and its file holds: they decide its answer too."""
-    home = str(function.__module__).partition(".")[0]
-    if home in LIBRARIES | {"unswayed"} or _is_installed(function):
+    """What a function names and its file holds, or a file of the user's own that it names: it decides the answer too."""
+    if not _is_own(function.__module__, sys.modules.get(function.__module__)):
         return {}
-    named = {
-        name: function.__globals__[name] for name in _names(function.__code__) if name in function.__globals__
-    }
-    return {name: value for name, value in named.items() if isinstance(value, HELD) or _is_estimator(value)}
+    names, found = _names(function.__code__), dict[str, Any]()
+    for name in names & function.__globals__.keys():
+        value = function.__globals__[name]
+        if not isinstance(value, ModuleType):
+            found[name] = value
+        elif _is_own(value.__name__, value):
+            found |= {f"{name}.{part}": vars(value)[part] for part in names & vars(value).keys()}
+    return {name: value for name, value in found.items() if _decides(value)}
+
+
+def _decides(value: Any) -> bool:
+    """Whether it may differ from one run to the next, and has content to compare."""
+    kind = value if isinstance(value, type | FunctionType) else type(value)
+    if _is_own(kind.__module__, sys.modules.get(kind.__module__)):
+        return True
+    return kind is not value and (isinstance(value, HELD) or _is_estimator(value) or hasattr(value, "stores"))
 
 
 def _names(code: CodeType) -> set[str]:
@@ -102,7 +131,7 @@ def _names(code: CodeType) -> set[str]:
 
 
 def _is_estimator(value: Any) -> bool:
-    return hasattr(value, "predict") and not isinstance(value, type | ModuleType)
+    return hasattr(value, "predict") and not isinstance(value, ModuleType)
 
 
 def _cell(cell: Any) -> Any:
