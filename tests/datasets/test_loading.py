@@ -4,6 +4,7 @@ import shutil
 import numpy as np
 import pytest
 import torch
+from torch_geometric.data import Data
 
 from unswayed import datasets
 from unswayed.datasets import catalog, sources
@@ -185,3 +186,24 @@ def test_every_other_file_has_an_address_on_the_web(name):
     about = catalog.entry(name)
     if name != "highschool":
         assert all(address.url.startswith("https://") for address in sources.web_addresses(about))
+
+
+ODD = {  # one change of a good table each, and what the refusal names
+    "float64": (lambda x, y: (x.double(), y), "dense float32"),
+    "bytes": (lambda x, y: (x.to(torch.uint8), y), "dense float32"),
+    "sparse": (lambda x, y: (x.to_sparse(), y), "dense float32"),
+    "none": (lambda x, y: (None, y), "not none"),
+    "too wide": (lambda x, y: (torch.cat([x, x], dim=1), y), "with 2 columns"),
+    "not a number": (lambda x, y: (x.index_fill(0, torch.tensor([1]), torch.nan), y), "Node 1 has a feature"),
+    "int32 labels": (lambda x, y: (x, y.int()), "Labels must be"),
+    "a column of labels": (lambda x, y: (x, y[:, None]), "Labels must be"),
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_a_table_that_nothing_could_be_learnt_from_is_refused_in_a_sentence(odd):
+    change, told = ODD[odd]
+    x, y = change(torch.rand(3, 2), torch.tensor([0, 1, 0]))
+    graph = Data(x=x, edge_index=torch.tensor([[0, 1], [1, 0]]), y=y)
+    with pytest.raises(InputError, match=told):
+        datasets.Dataset("own", "node", 2, 2, data=graph)

@@ -168,6 +168,9 @@ def test_descriptions_tell_apart_what_differs():
     assert Row(less, [0, 1]).describe()["graph"] != base["graph"]
     assert AllPairs(path(), [0, 1]).describe() != base
     assert Row(path(), [0, 1]).describe() == base
+    assert (
+        Row(path(), torch.arange(2)[::2]).describe() == Row(path(), [0]).describe()
+    )  # one node out of a slice
 
 
 def test_edge_attributes_are_left_out_but_remembered():

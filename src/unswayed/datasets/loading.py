@@ -9,6 +9,7 @@ from torch_geometric.data import Data
 from unswayed.datasets.catalog import Task, entry
 from unswayed.datasets.readers import graphs_of, node_reader
 from unswayed.datasets.sources import locate
+from unswayed.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +31,14 @@ class Dataset:
     class_names: tuple[str, ...] | None = None
     labelled: float | None = None
 
+    def __post_init__(self) -> None:
+        for graph in self.graphs if self.data is None else (self.data,):
+            _check_features(graph.x, max(self.num_features, 1))
+            if graph.y.dtype != torch.int64 or (self.task == "node" and graph.y.ndim != 1):
+                raise InputError(
+                    f"Labels must be one int64 number each, not {graph.y.dtype} of shape {tuple(graph.y.shape)}."
+                )
+
     @property
     def graph(self) -> Data:
         """The one graph of a node-classification dataset."""
@@ -43,6 +52,19 @@ class Dataset:
             return torch.cat([graph.y.view(-1) for graph in self.graphs])
         labels: Tensor = self.graph.y
         return labels
+
+
+def _check_features(x: Tensor | None, columns: int) -> None:
+    """Refuse what networks would not learn from, or would learn nonsense from in silence."""
+    if x is None or x.layout != torch.strided or x.dtype != torch.float32 or x.shape[1:] != (columns,):
+        told = "none" if x is None else f"{x.dtype} of shape {tuple(x.shape)} ({x.layout})"
+        raise InputError(
+            f"Features must be a dense float32 table with {columns} column{'s' * (columns > 1)} (one of ones where nodes have none), "
+            f"not {told}; x.to_dense().float() makes one."
+        )
+    if not bool(x.isfinite().all()):
+        node = int((~x.isfinite()).any(dim=1).nonzero()[0])
+        raise InputError(f"Node {node} has a feature that is NaN or infinite; fill it or drop the node.")
 
 
 def load(name: str, *, fetch: bool = False) -> Dataset:

@@ -142,6 +142,13 @@ class TestFit:
         assert share[0] > 0.8
         assert share[1] > 0.5  # the majority is right on a third
 
+    def test_a_graph_without_a_link_in_sight(self) -> None:
+        data, split = blocks()
+        bare = data.graph.clone()
+        bare.edge_index = bare.edge_index[:, torch.isin(bare.edge_index, split.test).any(dim=0)]
+        network = fit_ballots(replace(data, data=bare), split, protocol="inductive", settings=QUICK)
+        assert network.frozen
+
     def test_progress_reaches_its_end(self) -> None:
         data, split = blocks()
         told: list[tuple[int, int, str]] = []

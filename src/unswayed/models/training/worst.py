@@ -20,7 +20,7 @@ class Rows:
     def of(cls, starts: Tensor, targets: Tensor) -> "Rows":
         """The rows of these nodes; `starts` says where each node's links begin."""
         first, count = starts[targets], starts[targets + 1] - starts[targets]
-        step = torch.arange(max(int(count.max()), 1), device=targets.device)
+        step = torch.arange(int(count.max()), device=targets.device)
         there = step < count[:, None]
         return cls(targets, torch.where(there, first[:, None] + step, 0), there)
 
