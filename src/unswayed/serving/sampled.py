@@ -82,7 +82,7 @@ class Sampled:
             check_unchanged(self.question.model, self.described)
 
     def _engine(self, question: Question) -> Engine:
-        """The engine for this kind of threat: chosen and tried when the first of its kind comes."""
+        """The engine for this kind of threat: chosen and tried when the first of its kind comes, or for one that it does not fit."""
         kind = question.threat.kind
         if question.threat.nodes is None:
             kind += ", as a whole"  # an engine for nodes would read a graph's answer as theirs
@@ -90,7 +90,8 @@ class Sampled:
             kind += ", alone"  # an engine for one graph would not know several
         if kind not in self.engines:
             self.engines[kind] = choose(question)
-        return self.engines[kind]
+        engine = self.engines[kind]
+        return engine if engine.fits(question) else choose(question)
 
     def audit(self, threat: Threat | None, answers: int) -> dict[str, Any]:
         """Ask random answers again, one graph at a time; from a disagreement on, every request is refused."""

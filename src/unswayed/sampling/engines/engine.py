@@ -96,6 +96,10 @@ class Engine:
         counts: Any = count_labels(self.labels(start, stop, targets), self.classes)
         return counts  # type: ignore[no-any-return]
 
+    def fits(self, question: Question) -> bool:
+        """Whether it may be moved to this question, whose targets may bring features of their own that nobody has looked at."""
+        return True
+
     def moved(self, question: Question) -> Self:
         """The same engine for other targets, samples or seeds of the same model, graph and noise; nothing is checked again."""
         _ = self.pick  # made here at the latest, so that both have the same one

@@ -1,6 +1,7 @@
 """Rows of graphs that differ: each target has a row engine of its own."""
 
 from dataclasses import replace
+from math import inf
 
 import torch
 from torch import Tensor
@@ -27,14 +28,24 @@ class RowsApartEngine(Engine):
         """None if the row engine is exact for each target, otherwise the obstacle in words."""
         if question.threat.rows_apart() is None:
             return Elsewhere("no target arrives alone")
-        obstacles = [kind.supports(_alone(question, 0)) for kind in KINDS]
+        loudest = _alone(question, int(_loudness(question).argmax()))
+        obstacles = [kind.supports(loudest) for kind in KINDS]
         return None if None in obstacles else obstacles[-1]
 
     def __init__(self, question: Question) -> None:
-        self.question, first = question, _alone(question, 0)
-        self.engine = next(kind(first) for kind in KINDS if kind.supports(first) is None)
+        self.question, loud = question, _loudness(question)
+        loudest, self.loud = _alone(question, int(loud.argmax())), float(loud.max())
+        self.engine = next(kind(loudest) for kind in KINDS if kind.supports(loudest) is None)
         self.classes, self.name = self.engine.classes, self.engine.name
         self._settle()
+
+    def fits(self, question: Question) -> bool:
+        """Whether nobody who arrives has larger features than were found to keep this engine exact, or such as keep it so."""
+        loud = _loudness(question)
+        most, place = float(loud.max()), int(loud.argmax())
+        if self.loud < most < inf and type(self.engine).unsuited(_alone(question, place)) is None:
+            self.loud = most
+        return most <= self.loud  # not where it is no number
 
     def _settle(self) -> None:
         self.last: int | None = None  # the target whose graph the engine holds
@@ -53,6 +64,16 @@ class RowsApartEngine(Engine):
         if self.last != target:
             self.engine, self.last = self.engine.moved(_alone(self.question, target)), target
         return self.engine
+
+
+def _loudness(question: Question) -> Tensor:
+    """float[targets]: the largest feature of each. An engine that those of the loudest do not keep away is exact for all."""
+    x = getattr(question.threat, "x", None)
+    return (
+        torch.zeros(len(question.threat))
+        if x is None or not x.numel()
+        else x.abs().flatten(1).amax(1).float()
+    )
 
 
 def _alone(question: Question, target: int) -> Question:
