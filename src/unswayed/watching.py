@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 Reach = Callable[[Any], str]
+Steps = Callable[[int, int, str], None]  # how many are done, of how many, and a word on them
 _ceiling_said: ContextVar[bool] = ContextVar("ceiling said", default=False)
 
 LONG = 2.0  # seconds from which on a run is worth words
@@ -51,7 +52,7 @@ class Watch:
         long = spent > FIRST and spent + (self.answers - self.done) / rate > LONG
         if self.bar is None and warm and (long or self.always):
             self._say(self.sentence(rate))
-            self.bar = _bar(self.title, self.answers)
+            self.bar = _bar(self.title, self.answers, " answers")
         if self.bar is not None:
             self.bar.update(self.done - self.bar.n)
 
@@ -82,14 +83,14 @@ class Watch:
             self.bar.close()
 
 
-def _bar(title: str, answers: int) -> Any:
+def _bar(title: str, total: int, unit: str) -> Any:
     """A line that is written over about once a second, in a terminal, a notebook or a log."""
     from tqdm import tqdm
 
     return tqdm(
-        total=answers,
+        total=total,
         desc=title,
-        unit=" answers",
+        unit=unit,
         mininterval=1.0,
         leave=False,
         file=sys.stderr,
@@ -117,13 +118,37 @@ def watching(
 
     `reach` says, once the engine is known, how far certificates of these answers can reach.
     """
-    shown = progress if progress is not None else sys.stderr.isatty() or _in_notebook()
+    shown = progress if progress is not None else _somebody_looks()
     watch = Watch(title, answers, bool(shown and answers), reach)
     watch.always = bool(progress and reach)
     try:
         yield watch
     finally:
         watch.close()
+
+
+@contextmanager
+def steps_shown(title: str, progress: Steps | None) -> Iterator[Steps | None]:
+    """Whom to tell of steps: `progress`, or else, in a terminal or a notebook, a line that appears once they take long."""
+    if progress is not None or not _somebody_looks():
+        yield progress
+        return
+    bars: list[Any] = []
+    begin = time.monotonic()
+
+    def told(step: int, steps: int, message: str) -> None:
+        if not bars and time.monotonic() - begin > LONG and step < steps:
+            bars.append(_bar(title, steps, " steps"))
+        for bar in bars:
+            bar.total = steps
+            bar.set_postfix_str(message, refresh=False)
+            bar.update(step - bar.n)
+
+    try:
+        yield told
+    finally:
+        for bar in bars:
+            bar.close()
 
 
 @contextmanager
@@ -134,6 +159,10 @@ def ceiling_said() -> Iterator[None]:
         yield
     finally:
         _ceiling_said.reset(before)
+
+
+def _somebody_looks() -> bool:
+    return sys.stderr.isatty() or _in_notebook()
 
 
 def _in_notebook() -> bool:

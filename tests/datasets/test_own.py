@@ -4,7 +4,7 @@ import torch
 from torch_geometric.data import Data
 
 import unswayed as us
-from unswayed.datasets import Split, from_data
+from unswayed.datasets import Split, from_data, split
 from unswayed.errors import InputError
 from unswayed.models.floors import floor
 from unswayed.models.training import fit
@@ -38,6 +38,10 @@ def test_graphs_of_ones_own_are_a_dataset():
     assert (dataset.task, dataset.num_features, dataset.num_classes) == ("graph", 0, 3)
     assert dataset.labels.tolist() == [0, 1] * 10
     assert dataset.graphs[1].x.tolist() == [[1.0]] * 3
+    network = fit("ballots", dataset, split(dataset, 0))
+    proofs = us.prove(network, us.AllPairs(graphs))
+    assert isinstance(network, us.PairBallots)
+    assert np.array_equal(proofs.label, [int(network(g.x, g.edge_index).argmax()) for g in dataset.graphs])
 
 
 @pytest.mark.parametrize(

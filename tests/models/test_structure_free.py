@@ -47,6 +47,7 @@ def test_no_test_label_and_no_edge_reaches_a_floor_that_must_not_see_it(blocks, 
 
 
 def test_nodes_without_features_leave_the_majority(blocks):
-    bare = replace(blocks, num_features=0)
+    plain = Data(x=torch.ones(len(blocks.labels), 1), edge_index=blocks.graph.edge_index, y=blocks.labels)
+    bare = replace(blocks, num_features=0, data=plain)
     found = all_floors(bare, split(bare, 0, test="rest"))
     assert list(found) == ["majority"]

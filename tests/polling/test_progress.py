@@ -8,9 +8,13 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from torch_geometric.datasets import KarateClub
 
 import unswayed as us
 from unswayed import ledger, polling, watching
+from unswayed.datasets import Split, from_data
+from unswayed.models.floors import floor
+from unswayed.models.training import fit
 from unswayed.sampling.question import Question
 from unswayed.votes import Votes
 
@@ -139,3 +143,25 @@ def test_saving_takes_a_small_part_of_the_time(ask, tmp_path, monkeypatch):
     monkeypatch.setattr(ledger, "SAVE_EVERY", 0.0)
     ask(3000, store=tmp_path / "often")
     assert saves == [3, 3, 1, 2, 3, 3]
+
+
+@pytest.mark.parametrize(
+    ("terminal", "long", "shown"), [(True, 0.0, True), (True, 99.0, False), (False, 0.0, False)]
+)
+def test_training_says_how_far_it_is_where_somebody_looks(monkeypatch, terminal, long, shown):
+    club = from_data(KarateClub()[0])
+    parts = Split(range(10), range(10, 20), range(20, 34))
+    monkeypatch.setattr(watching, "LONG", long)
+    screen = Terminal() if terminal else io.StringIO()
+    monkeypatch.setattr(sys, "stderr", screen)
+    fit("sage", club, parts)
+    floor(club, parts)
+    assert ("training" in screen.getvalue()) == shown
+    assert ("floor" in screen.getvalue()) == shown
+
+
+def test_whoever_asks_is_told_of_every_model_of_a_floor():
+    club, told = from_data(KarateClub()[0]), []
+    floor(club, Split(range(10), range(10, 20), range(20, 34)), progress=lambda *step: told.append(step))
+    assert [step[:2] for step in told] == [(number, 8) for number in range(1, 9)]
+    assert told[-1][2] == "mlp-distilled"

@@ -428,3 +428,9 @@ def test_a_threat_that_calls_the_same_nodes_by_other_names_is_refused():
     assert service.certify(us.Row(graph, ["ann"])).targets.tolist() == [0]
     with pytest.raises(InputError, match="another graph"):
         service.certify(us.Row(other, ["ann"]))
+
+
+@pytest.mark.parametrize("way", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_a_service_says_how_it_gets_into_another_process(service, way):
+    with pytest.raises(InputError, match="neither pickled nor copied: save it"):
+        way(service)

@@ -168,7 +168,7 @@ def make_floor(plan: Task) -> tuple[float, str] | None:
     if not bool((truth >= 0).any()):
         return None
     note("Training structure-free models for the floor …")
-    with working("floor"):
+    with working("floor") as progress:
         best = floor(
             plan.dataset,
             plan.split,
@@ -176,6 +176,7 @@ def make_floor(plan: Task) -> tuple[float, str] | None:
             seed=plan.seed,
             device=plan.device,
             teacher=_teacher(plan),
+            progress=progress,
         )
     right = best.predictions[plan.targets.ids].cpu() == truth
     return float(right.double().mean()), str(best.name)

@@ -43,7 +43,7 @@ def build(
     if name not in known:
         raise InputError(
             f"There is no model {name!r} for {task} classification; choose one of {', '.join(known)}"
-            f"{' (or, to be proved, train ballots)' if task == 'node' else ''}."
+            " (or, to be proved, train ballots)."
         )
     width = max(num_features, 1) if task == "node" else num_features
     with torch.random.fork_rng(devices=[]):

@@ -20,10 +20,11 @@ from unswayed.models.building import build
 from unswayed.models.ensembles import Ensemble
 from unswayed.models.training.clean import CleanSettings, fit_clean
 from unswayed.models.training.keeping import seeded
-from unswayed.models.training.teacher import soft_labels
+from unswayed.models.training.teacher import MEMBERS, TEACHERS, soft_labels
 from unswayed.models.training.together import EnsembleSettings, fit_ensemble
 from unswayed.models.training.view import View, view
 from unswayed.sampling.threads import threads
+from unswayed.watching import Steps, steps_shown
 
 LABELS = CleanSettings()
 DISTILLED = CleanSettings(steps=300, weight_decay=0.0)
@@ -61,9 +62,15 @@ def floor(
     seed: int = 0,
     device: str = "cpu",
     teacher: Tensor | None = None,
+    progress: Steps | None = None,
 ) -> Floor:
-    """The structure-free model that did best on targets which it neither learnt nor is tested on."""
-    options = floors(dataset, split, protocol=protocol, seed=seed, device=device, teacher=teacher)
+    """The structure-free model that did best on targets which it neither learnt nor is tested on.
+
+    `progress` is called with (models trained, all, name); without it, a line in a terminal or a notebook moves on.
+    """
+    options = floors(
+        dataset, split, protocol=protocol, seed=seed, device=device, teacher=teacher, progress=progress
+    )
     return max(options, key=lambda option: option.validation)
 
 
@@ -76,22 +83,57 @@ def floors(
     seed: int = 0,
     device: str = "cpu",
     teacher: Tensor | None = None,
+    progress: Steps | None = None,
 ) -> list[Floor]:
     """Every structure-free model: the majority, and perceptrons on labels, on a teacher's answers, or on counts."""
     check_parts(dataset, split)
-    labels = dataset.labels
+    with steps_shown("floor", progress) as told:
+        if dataset.task == "graph":
+            return _graph_floors(dataset, split, seed, _Counting(told, len(COUNTS) * (FOLDS + 1)))
+        learnt = _Counting(told, 2 + (len(TEACHERS) * MEMBERS if teacher is None else 0))
+        return _node_floors(dataset, split, protocol, seed, device, teacher, learnt)
+
+
+class _Counting:
+    """Tells of each model that has learnt."""
+
+    def __init__(self, told: Steps | None, total: int) -> None:
+        self.told, self.done, self.total = told, 0, total
+
+    def __call__(self, name: str) -> None:
+        self.done += 1
+        if self.told is not None:
+            self.told(self.done, self.total, name)
+
+
+def _majority(labels: Tensor, split: Split) -> Floor:
     common = int(labels[split.train].bincount().argmax())
-    found = [_floor("majority", torch.full_like(labels, common), labels, split)]
-    if dataset.task == "graph":
-        known = torch.cat([split.train, split.val])
-        found[0] = replace(found[0], validation=float((labels[known] == common).float().mean()))
-        return [*(_counts_floor(name, dataset, split, seed) for name in COUNTS), *found]
+    return _floor("majority", torch.full_like(labels, common), labels, split)
+
+
+def _graph_floors(dataset: Dataset, split: Split, seed: int, learnt: _Counting) -> list[Floor]:
+    most, known = _majority(dataset.labels, split), torch.cat([split.train, split.val])
+    right = float((dataset.labels[known] == most.predictions[known]).float().mean())
+    counts = [_counts_floor(name, dataset, split, seed, learnt) for name in COUNTS]
+    return [*counts, replace(most, validation=right)]
+
+
+def _node_floors(
+    dataset: Dataset,
+    split: Split,
+    protocol: str,
+    seed: int,
+    device: str,
+    teacher: Tensor | None,
+    learnt: _Counting,
+) -> list[Floor]:
+    found = [_majority(dataset.labels, split)]
     if not dataset.num_features:  # without features and edges every node looks the same
         return found
     dataset = alike(dataset, split)
     seen = view(dataset, split, protocol).to(device)
     soft = (
-        soft_labels(seen, dataset.num_classes, seed=seed, device=device)
+        soft_labels(seen, dataset.num_classes, seed=seed, device=device, done=learnt)
         if teacher is None
         else teacher.to(device)
     )
@@ -99,7 +141,8 @@ def floors(
         model = _perceptron(dataset, seen, targets, seed, device)
         with torch.no_grad():
             answers = model(dataset.graph.x.to(device), seen.data.edge_index[:, :0]).argmax(dim=1).cpu()
-        found.append(_floor(name, answers, labels, split))
+        found.append(_floor(name, answers, dataset.labels, split))
+        learnt(name)
     return found
 
 
@@ -130,7 +173,7 @@ def _perceptron(dataset: Dataset, seen: View, targets: Tensor | None, seed: int,
         )
 
 
-def _counts_floor(name: str, dataset: Dataset, split: Split, seed: int) -> Floor:
+def _counts_floor(name: str, dataset: Dataset, split: Split, seed: int, learnt: _Counting) -> Floor:
     """Judged by folds of the development graphs, then taught all of them; so small that no card would be faster."""
     known = torch.cat([split.train, split.val])
     known = known[torch.randperm(len(known), generator=torch.Generator().manual_seed(seed))]
@@ -139,7 +182,9 @@ def _counts_floor(name: str, dataset: Dataset, split: Split, seed: int) -> Floor
         held = known[fold::FOLDS]
         others = known[torch.arange(len(known)) % FOLDS != fold]
         right += int((_taught(name, dataset, others, seed) == dataset.labels)[held].sum())
+        learnt(name)
     final = _floor(name, _taught(name, dataset, known, seed), dataset.labels, split)
+    learnt(name)
     return replace(final, validation=right / len(known))
 
 

@@ -113,6 +113,11 @@ class Smoothed:
         """Nodes that arrive in the service's own graph, each alone: what `Row.new` makes, without reading the graph again."""
         return Row.new(self.graph, x, neighbours)
 
+    def __reduce__(self) -> Any:
+        raise InputError(
+            "A service is neither pickled nor copied: save it, and open it where it is needed by Smoothed.load(path, model)."
+        )
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the graph, the settings and the model's hash to one file; the model itself you keep yourself."""
         files.save(path, self.graph, {"settings": self.settings.to_dict(), **self._asked.saved()})

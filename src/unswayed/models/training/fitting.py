@@ -23,6 +23,7 @@ from unswayed.sampling.modes import evaluating
 from unswayed.sampling.signatures import forward_names
 from unswayed.sampling.threads import threads
 from unswayed.theory.noise import Noise
+from unswayed.watching import steps_shown
 
 RECIPES = ("clean", "noise", "distill")
 # What must withstand noise on every pair of a graph, by whether its nodes have features: hyper-parameters of five small
@@ -65,19 +66,19 @@ def fit(
     learns a clean-graph teacher's soft labels under fresh noise. Under the inductive protocol the test nodes, their
     features and their edges are absent from all training. Early stopping looks at validation targets only; a graph network
     under `noise` (five small GINs) never stops early and learns the validation graphs' labels too. `progress` is called
-    with (step, steps, message). Equal seeds give equal weights, bit for bit on the same kind of machine, whatever the number of
+    with (step, steps, message); without it, a line in a terminal or a notebook moves on. Equal seeds give equal weights, bit for bit on the same kind of machine, whatever the number of
     threads: one and all of torch's are timed step by step, again when steps get slow, more than one share out only what they cannot
     change, and `progress` tells what was chosen. `threads` is a number to take in place of timing.
     `model_name` may be a module of your own, `forward(x, edge_index)` (for graphs with `batch`), which is then trained as it is.
     `teacher` gives the soft labels of every visible node where they are already known. The model "ballots" is a
-    `BallotNetwork` trained against the worst changes of a row and frozen on the whole graph, ready for `prove`; it knows no
-    recipes.
+    `BallotNetwork` trained against the worst changes of a row and frozen on the whole graph, for graphs `PairBallots`, ready
+    for `prove`; it knows no recipes.
     """
     if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
         raise InputError(f"threads must be a whole number from 1 up, or None (timed), not {threads!r}.")
-    with asking(threads):
+    with asking(threads), steps_shown("training", progress) as told:
         return _fit(
-            model_name, dataset, split, recipe, noise, protocol, seed, device, telling(progress), settings, teacher
+            model_name, dataset, split, recipe, noise, protocol, seed, device, telling(told), settings, teacher
         )  # fmt: skip
 
 
@@ -95,7 +96,11 @@ def _fit(
     teacher: Tensor | None,
 ) -> nn.Module:
     check_parts(dataset, split)
-    if model_name == "ballots" and dataset.task == "node":
+    if model_name == "ballots" and dataset.task == "graph":
+        from unswayed.models.training.pairs import fit_pairs
+
+        return fit_pairs(dataset, split, seed=seed, device=device, settings=settings, progress=progress)
+    if model_name == "ballots":
         from unswayed.models.training.ballots import fit_ballots
 
         return fit_ballots(

@@ -62,10 +62,12 @@ TEACHERS: dict[str, Callable[[Spread, int, int], nn.Module]] = {"gcn": Convoluti
 
 
 @threads(1)
-def soft_labels(seen: View, num_classes: int, *, seed: int, device: str) -> Tensor:
+def soft_labels(
+    seen: View, num_classes: int, *, seed: int, device: str, done: Callable[[str], None] | None = None
+) -> Tensor:
     """float[n, C]: what the teacher that did best on the validation nodes says of every node it may see.
 
-    Training nodes keep their true labels.
+    Training nodes keep their true labels. `done` is told of each network that has learnt.
     """
     settings, spread = CleanSettings(), Spread(seen.data)
     answers: dict[str, Tensor] = {}
@@ -78,6 +80,8 @@ def soft_labels(seen: View, num_classes: int, *, seed: int, device: str) -> Tens
                 )
                 with torch.no_grad():
                     answers[name] += network(seen.data.x, seen.data.edge_index).softmax(dim=1) / MEMBERS
+            if done is not None:
+                done(f"teacher {name}")
     best = max(answers.values(), key=lambda soft: accuracy(soft[seen.val], seen.data.y[seen.val]))
     best[seen.train] = functional.one_hot(seen.data.y[seen.train], num_classes).to(best.dtype)
     return best
