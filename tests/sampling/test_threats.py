@@ -207,3 +207,14 @@ def test_networkx_features_that_are_not_alike_are_refused(x, says):
 def test_what_is_no_adjacency_is_refused_with_what_to_give(source, says):
     with pytest.raises(InputError, match=says):
         Row(source, [0])
+
+
+def test_two_pairs_in_a_square_table_are_refused_where_rows_and_columns_differ():
+    edges = torch.tensor([[0, 2], [1, 3]])
+    data = Data(edge_index=torch.cat([edges, edges.flip(0)], dim=1), num_nodes=4)
+    for square in (edges, edges.numpy()):
+        with pytest.raises(InputError, match="may hold a pair in each row or"):
+            Pairs(data, square)
+    assert Pairs(data, edges.T.tolist()).ones.tolist() == [2]
+    same_both_ways = torch.tensor([[0, 1], [1, 2]])
+    assert Pairs(data, same_both_ways).pairs.tolist() == [[0, 1], [1, 2]]

@@ -97,7 +97,12 @@ def read_nodes(nodes: Any, num_nodes: int, names: tuple[Any, ...] = ()) -> Tenso
 
 
 def read_pairs(pairs: Any, num_nodes: int, names: tuple[Any, ...] = ()) -> Tensor:
-    """int64[2, m] with i < j, in the order given, from [m, 2] or a list of tuples; a [2, m] tensor with m != 2 too."""
+    """int64[2, m] with i < j, in the order given, from [m, 2], from [2, m] as in an edge_index, or from a list of tuples."""
+    if isinstance(pairs, Tensor | np.ndarray) and tuple(pairs.shape) == (2, 2) and pairs[0, 1] != pairs[1, 0]:
+        raise InputError(
+            "A table of two rows and two columns may hold a pair in each row or, as an edge_index does, in each column; give the pairs as a "
+            "list, such as [(0, 1), (2, 3)]."
+        )
     if names:
         upright = not hasattr(pairs, "shape") or not _is_sideways(pairs)
         pairs = [numbered(pair, names) for pair in (pairs if upright else pairs.T)]
