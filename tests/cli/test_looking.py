@@ -40,6 +40,20 @@ def test_report_of_an_unfinished_run_says_so(call, own, monkeypatch):
     monkeypatch.undo()
 
 
+@pytest.mark.parametrize("look", [["report", "run"], ["explain", "9", "--store", "run"]])
+def test_more_samples_than_were_certified_are_warned_of_wherever_they_are_looked_at(call, own, look):
+    more = [word if word != "200" else "400" for word in own]
+    assert call("certify", *more, "--store", "run")[0] == 0
+    assert "certified before" not in call(*look)[2]
+    assert "certified before" in call("certify", *own, "--store", "run")[2]  # with fewer
+    err = " ".join(call(*look)[2].split())
+    assert "holds 400 samples" in err
+    assert (
+        "certified before, at 200 samples. Changing the number after seeing the result voids the confidence"
+        in err
+    )
+
+
 def test_report_of_votes_made_from_python(call, here):
     (here / "run").mkdir()
     us.Votes.from_counts([[99, 1], [50, 50]], us.Flip(beta=0.7), 9).save(here / "v.npz")

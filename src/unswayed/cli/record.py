@@ -30,6 +30,10 @@ LOOKED = (
     "choosing {names} after looking at a result spends the confidence, unless it was decided on beforehand: "
     "of several levels that were tried, only the one fixed before the first look holds as stated"
 )
+AGAIN = (
+    "This store was certified before, at {} samples. Changing the number after seeing the result voids the confidence, unless you had "
+    "decided on it beforehand; --bounds anytime stays valid."
+)
 FORMAT = 1
 
 
@@ -211,8 +215,11 @@ def open_run(path: Path) -> tuple[Record, Votes | Certified]:
         raise StoreError(f"There is no store {path}; make one with: unswayed certify … --store {path}.")
     proven = path / CERTIFICATES
     found: Votes | Certified = load(proven if path.is_dir() and proven.exists() else path)
-    record = read_record(path) if path.is_dir() else None
-    return record or _unrecorded(path, found), found
+    record = (read_record(path) if path.is_dir() else None) or _unrecorded(path, found)
+    drawn = int(found.samples.max()) if isinstance(found, Votes) else 0
+    if record.finished and drawn > record.samples and record.bounds != "anytime":
+        warn(f"This store holds {drawn:,} samples, all of which count here. {AGAIN.format(record.samples)}")
+    return record, found
 
 
 def _unrecorded(path: Path, found: Votes | Certified) -> Record:
@@ -278,10 +285,7 @@ def warn_of_second_look(store: Path, asked: Any) -> None:
     if before is None or not before.finished:
         return
     if before.samples != asked.samples and asked.bounds != "anytime":
-        warn(
-            f"This store was certified before, at {before.samples} samples. Changing the number after seeing the result "
-            "voids the confidence, unless you had decided on it beforehand; --bounds anytime stays valid."
-        )
+        warn(AGAIN.format(before.samples))
     levels = ("alpha", "bounds", "family", "rivals", "top")
     if other := [name for name in levels if getattr(before, name) != getattr(asked, name)]:
         said = LOOKED.format(names=" and ".join(other))
