@@ -125,3 +125,18 @@ def test_a_model_that_is_silent_where_the_truth_is_unknown_is_not_right():
 def test_a_noise_that_proves_nearly_all_does_not_prove_all():
     point = Point(us.Flip(beta=0.8), (1.0, 0.997), ceiling=5)
     assert "proves 99.7% of the validation targets right" in _advice(point, 0.997, "K = 1", None)
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_a_narrow_frontier_cuts_no_number_and_its_command_says_what_stays_flagged(
+    call, own, monkeypatch, width
+):
+    monkeypatch.setenv("COLUMNS", str(width))
+    words = [word for word in own if word not in ("--beta", "0.9")]
+    code, out, err = call("frontier", *words, "--betas", "0.7,0.9", "--want-size", "1", "--positive", "1")
+    assert code == 0, err
+    table = out[: out.index("For K")]
+    assert "…" not in table
+    assert max(map(len, table.splitlines())) <= width
+    assert "k=1" in table
+    assert out.rstrip().endswith("--positive 1")

@@ -49,7 +49,7 @@ ASKED: dict[str, Any] = {
     "batch_size": None, "floor": True, "until_size": None, "budget": None, "top": None, "audit": 300, "threshold": None,
     "positive": None, "directed": False, "edge_attr": None,
 }  # fmt: skip
-WITHOUT_EFFECT = ("floor", "positive", "device", "engine", "runner", "address", "batch_size")
+WITHOUT_EFFECT = ("floor", "device", "engine", "runner", "address", "batch_size")
 
 
 def words_of(given: dict[str, Any], **other: Any) -> dict[str, Any]:
@@ -213,9 +213,8 @@ def _runner(kind: str, address: str | None, device: str) -> Any:
 
 
 def command_of(words: dict[str, Any], plan: "Plan", command: str = "certify", *more: tuple[str, Any]) -> str:
-    """The command that does this run again, without what is at its default or does not change the result."""
-    silent = [name for name in WITHOUT_EFFECT if name != "positive" or words["threshold"] is None]
-    shown = {name: value for name, value in words.items() if name not in silent}
+    """The command that does this run again, without what is at its default or does not change what is said."""
+    shown = {name: value for name, value in words.items() if name not in WITHOUT_EFFECT}
     shown["model"] = plan.model
     if all(shown[name] is None for name in ("beta", "p_add", "keep", "hide")):
         shown["beta"] = 0.7

@@ -119,7 +119,7 @@ def _bars(found: "Explanation") -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     name, value, note = found.titles
     for title, side in ((name, "left"), (value, "right"), ("share", "right"), ("", "left"), (note, "left")):
-        table.add_column(title, justify=side)  # type: ignore[arg-type]
+        table.add_column(title, justify=side, overflow="fold")  # type: ignore[arg-type]
     for place, bar in enumerate(found.bars):
         drawn = Text("█" * round(30 * min(max(bar.share, 0.0), 1.0)), style="blue" if place == 0 else "dim")
         table.add_row(Text(bar.name), Text(bar.value), f"{bar.share:.4f}", drawn, Text(bar.note))

@@ -202,47 +202,11 @@ def _print(
     command: str | None,
 ) -> None:
     from unswayed.report.frontier import frontier as undominated
-    from unswayed.report.rounding import near, nice_sizes
+    from unswayed.report.terminal import fitting
 
     place, keep = console(), undominated(points, want)
-    top = max(len(point.accuracy) - 1 for point in points)
-    room = 47 - max(len(str(point)) for point in points) - 8 * (split is not None)  # of eighty columns
-    sizes = sorted({*nice_sizes(top, max(2, min(6, room // 6))), min(want, top)})
-    table = Table(
-        box=None,
-        pad_edge=False,
-        padding=(0, 2, 0, 0),
-        title="Certified accuracy on validation targets",
-        title_justify="left",
-        title_style="bold",
-    )
-    table.add_column("noise")
-    for size in sizes:
-        table.add_column(f"k={size}", justify="right", style="bold" if size == want else "")
-    for change in points[0].sides:
-        table.add_column(f"{'+' if change == 'adds' else '−'}{min(want, top)}", justify="right")
-    if split is not None:
-        table.add_column(f"+{split[0]} −{split[1]}", justify="right", style="bold")
-    table.add_column("ceiling", justify="right")
-    table.add_column("")
-    for spot, point in enumerate(points):
-        mark = "← take" if spot == best else "*" if spot in keep else ""
-        alone = (point.at(min(want, top), change) for change in point.sides)
-        shares = (*map(point.at, sizes), *alone, point.split)
-        cells = [near(share, 2) for share in shares if share is not None]
-        table.add_row(
-            str(point), *cells, str(point.ceiling), Text(mark), style="green" if spot == best else ""
-        )
-    if floor is not None:
-        table.add_row(
-            "floor",
-            *[f"{floor:.2f}"] * (len(sizes) + len(points[0].sides) + (split is not None)),
-            "",
-            "",
-            style="yellow",
-        )
     place.print()
-    place.print(table)
+    place.print(fitting(place, 0, lambda most: _table(points, best, want, split, floor, keep, min(most, 6))))
     if any(spot != best for spot in keep):
         place.print(Text("* beaten by no other both without attack and at the wanted size", style="dim"))
     place.print()
@@ -255,6 +219,57 @@ def _print(
         return
     place.print(Text(_advice(points[best], points[best].wanted(want), goal, floor)))
     place.print(Text(command, style="bold"), soft_wrap=True)
+
+
+def _table(
+    points: "list[Point]",
+    best: int | None,
+    want: int,
+    split: tuple[int, int] | None,
+    floor: float | None,
+    keep: set[int],
+    most: int,
+) -> Table:
+    """A row for each noise, with about `most` sizes; with 0, no more than no attack, the wanted size and the ceiling."""
+    from unswayed.report.rounding import near, nice_sizes
+
+    top = max(len(point.accuracy) - 1 for point in points)
+    sizes = sorted({*nice_sizes(top, max(most, 1)), min(want, top)})
+    sides = points[0].sides if most else {}
+    table = Table(
+        box=None,
+        pad_edge=False,
+        padding=(0, 2, 0, 0),
+        title="Certified accuracy on validation targets",
+        title_justify="left",
+        title_style="bold",
+    )
+    table.add_column("noise", overflow="fold")
+    for size in sizes:
+        table.add_column(f"k={size}", justify="right", style="bold" if size == want else "")
+    for change in sides:
+        table.add_column(f"{'+' if change == 'adds' else '−'}{min(want, top)}", justify="right")
+    if split is not None:
+        table.add_column(f"+{split[0]} −{split[1]}", justify="right", style="bold")
+    table.add_column("ceiling", justify="right")
+    table.add_column("")
+    for spot, point in enumerate(points):
+        mark = "← take" if spot == best else "*" if spot in keep else ""
+        alone = (point.at(min(want, top), change) for change in sides)
+        shares = (*map(point.at, sizes), *alone, point.split)
+        cells = [near(share, 2) for share in shares if share is not None]
+        table.add_row(
+            str(point), *cells, str(point.ceiling), Text(mark), style="green" if spot == best else ""
+        )
+    if floor is not None:
+        table.add_row(
+            "floor",
+            *[f"{floor:.2f}"] * (len(sizes) + len(sides) + (split is not None)),
+            "",
+            "",
+            style="yellow",
+        )
+    return table
 
 
 def _advice(best: "Point", share: float, goal: str, floor: float | None) -> str:

@@ -27,17 +27,17 @@ def print_summary(summary: Summary, console: Console, *, weakest: int = 5) -> No
     if said := staying(summary):
         console.print(Text(said))
     console.print()
-    console.print(_fitting(console, 3, lambda most: accuracy_table(summary, most)))
+    console.print(fitting(console, 3, lambda most: accuracy_table(summary, most)))
     console.print()
     ascii_only = not console.encoding.lower().startswith("utf")
     console.print(curve(summary, ascii_only=ascii_only, width=min(WIDTH, max(console.width - BESIDE, 8))))
     console.print()
-    console.print(_fitting(console, 0, lambda most: weakest_table(summary, weakest, most)))
+    console.print(fitting(console, 0, lambda most: weakest_table(summary, weakest, most)))
     console.print(Text(advice(summary)))
     console.print(Text(confidence(summary), style="dim"))
 
 
-def _fitting(console: Console, least: int, table: Callable[[int], Table]) -> Table:
+def fitting(console: Console, least: int, table: Callable[[int], Table]) -> Table:
     """The table with as many columns, from 8 down to `least`, as the terminal has room for."""
     free = console.options.update(max_width=1_000)
     tables = (table(most) for most in range(8, least, -1))
