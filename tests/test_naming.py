@@ -52,7 +52,7 @@ def test_names_are_json_values():
     assert plain([True, "a", 1.5, np.str_("b")]) == (True, "a", 1.5, "b")
 
 
-@pytest.mark.parametrize("names", [{"ham", "spam"}, {"spam": 1, "ham": 0}, "hs", frozenset("hs")])
+@pytest.mark.parametrize("names", [{"ham", "spam"}, {"spam": 1, "ham": 0}, "hs", frozenset("hs"), 2])
 def test_names_without_an_order_of_their_own_are_refused(names):
     """A set of texts has another order in every process, so that a label would come under another's name."""
     counts, noise = [[5, 95]], us.Flip(beta=0.9)

@@ -17,7 +17,7 @@ SHOWN = 8  # names that a refusal lists
 
 def in_order(names: Iterable[Any]) -> tuple[Any, ...]:
     """Names as a tuple; what has no order of its own, or is one text, is refused: a name would go to another's place."""
-    if isinstance(names, set | frozenset | dict | str | bytes):
+    if isinstance(names, set | frozenset | dict | str | bytes) or not isinstance(names, Iterable):
         raise InputError(
             f"Names must be a list, in the order of the numbers that they stand for, not a {type(names).__name__}."
         )

@@ -241,6 +241,22 @@ def test_hostile_names_stay_text(visit, tmp_path, certs_of, graph):
     assert NASTY in page.inner_text("#command")
 
 
+def test_long_names_can_be_told_apart(visit, tmp_path, certs_of):
+    certs, _ = certs_of(targets=5)
+    names = [f"CC(=O)N[C@@H](CCCCN)C(=O)N[C@@H](Cc1ccc(O)cc1)C(=O)NCC{i}" for i in range(5)]
+    page = visit(
+        write_report(tmp_path / "r.html", certs, names=names), viewport={"width": 400, "height": 900}
+    )
+    buttons = page.locator("#table tbody button")
+    assert sorted(text[-4:] for text in buttons.all_inner_texts()) == [f"NCC{i}" for i in range(5)]
+    assert all(
+        buttons.nth(i).evaluate("button => button.scrollWidth <= button.clientWidth") for i in range(5)
+    )
+    assert sorted(buttons.nth(i).get_attribute("title") for i in range(5)) == names
+    page.fill("input[type=search], #search", names[3])
+    assert buttons.count() == 1  # found by all of it
+
+
 @pytest.mark.parametrize("kind", ["all-pairs", "bits", "asymmetric"])
 def test_other_threats_and_noise(visit, tmp_path, certs_of, kind):
     noise = us.AddDelete(p_add=0.02, p_delete=0.4) if kind == "asymmetric" else None

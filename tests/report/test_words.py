@@ -1,7 +1,10 @@
 import numpy as np
 import pytest
+import torch
+from torch_geometric.data import Data
 
 import unswayed as us
+from unswayed.report.advice import advice
 from unswayed.report.rounding import percent
 from unswayed.report.summary import summarise
 from unswayed.report.words import aim, attack, confidence, headline, reading, staying, verdict
@@ -43,6 +46,27 @@ def test_a_model_that_says_the_same_to_all_is_exposed():
     assert "tells nothing apart" in verdict(certify([SURE] * 20))
     assert "tells nothing apart" not in verdict(certify([SURE, [0, 10_000]] * 10, truth=half))
     assert "tells nothing apart" not in verdict(certify([SURE] * 20, truth=[0] * 20))
+
+
+@pytest.mark.parametrize("spare", [0, 4])
+def test_proofs_are_not_told_to_take_less_noise_or_more_samples(spare):
+    """Twenty graphs of which every group of edges says the same: at the ceiling, or below it."""
+
+    def same(x, edge_index):
+        said = torch.zeros(1, 2)
+        said[0, int(spare > 0 and edge_index.shape[1] < spare)] = 1
+        return said
+
+    ring = torch.stack([torch.arange(9), (torch.arange(9) + 1) % 9])
+    graph = Data(x=torch.ones(9, 1), edge_index=torch.cat([ring, ring.flip(0)], dim=1))
+    proofs = us.prove(us.Hashed(same, groups=5), us.AllPairs([graph] * 20))
+    for floor in (None, 0.9):
+        summary = summarise(proofs, truth=[0, 1] * 10, floor=floor)
+        told = verdict(summary) + advice(summary)
+        assert "tells nothing apart" in told
+        assert "noise" not in told
+        assert "samples" not in told
+        assert ("more groups; most reach K = 2" in told) == (floor is None and spare == 0)
 
 
 def test_asymmetric_noise_speaks_of_deletions_where_only_they_are_proven():

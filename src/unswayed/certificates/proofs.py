@@ -150,7 +150,11 @@ class Proofs(Certified):
     def reading(self) -> list[tuple[str, str]]:
         """What a proof is."""
         unit = self.unit
-        both = "exact: one change more can move it" if self.exact else "a lower bound: more may be true"
+        both = (
+            "exact: one change more, where there is one, can move it"
+            if self.exact
+            else "a lower bound: more may be true"
+        )
         return [
             (
                 "How it was proven",

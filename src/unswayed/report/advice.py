@@ -16,22 +16,25 @@ def advice(summary: Summary) -> str:
     proven = float(summary.share(0))
     if summary.floor is not None and total < FEW:
         return f"What next: more {summary.unit}s; {total} {'is' if total == 1 else 'are'} too few to compare models by."
+    noisy = certs.confidence is not None
     if summary.beats_floor_to == -1:
+        other = "models that are proved without noise (unswayed prove)" if noisy else "another model"
         return (
             f"What next: use a model that ignores the structure{floor_named(summary)}, which no change of it can move; or, where structure says more than features, "
-            "models that are proved without noise (unswayed prove)."
+            f"{other}."
         )
-    if summary.base is not None and summary.base - proven > COST and certs.confidence is not None:
+    if summary.base is not None and summary.base - proven > COST and noisy:
         return (
             f"What next: smoothing itself costs {percent(summary.base - proven)} of accuracy; noise closer to none (unswayed frontier shows which) or a "
             "model trained under it (--recipe distill) wins some of it back."
         )
-    if silent > SILENT and certs.confidence is not None:
+    if silent > SILENT and noisy:
         return f"What next: more samples; {percent(silent)} have no proven label yet."
-    if certs.confidence is not None and int((certs.size >= certs.about.entries).sum()) > AT_CEILING * total:
+    if noisy and int((certs.size >= certs.about.entries).sum()) > AT_CEILING * total:
         return "What next: noise closer to none; most withstand all that could be changed, so more answers may be right under less of it."
     if summary.ceiling is not None and int((certs.size >= summary.ceiling).sum()) > AT_CEILING * total:
-        return f"What next: more samples; most reach K = {summary.ceiling}, the most that these settings can prove."
-    if certs.confidence is None:
+        more = "samples" if noisy else "groups"  # of edges: no other proof has a ceiling
+        return f"What next: more {more}; most reach K = {summary.ceiling}, the most that these settings can prove."
+    if not noisy:
         return "What next: look at the weakest targets (unswayed explain shows the cheapest attack on each)."
     return "What next: another noise (unswayed frontier compares them before anything is sampled), or a model trained under this one."

@@ -95,7 +95,7 @@ def _others(summary: Summary) -> str:
 
 
 def _monotony(summary: Summary) -> str:
-    """A warning where the smoothed model has stopped telling targets apart, so that its robustness is worth little."""
+    """A warning where the model has stopped telling targets apart, so that its robustness is worth little."""
     given = summary.certs.label[~summary.certs.abstained]
     if len(given) < 10:
         return ""
@@ -104,10 +104,15 @@ def _monotony(summary: Summary) -> str:
     expected = 0.0 if summary.truth is None else float((summary.truth == label).mean())
     if share < ALL_ALIKE or expected > EXPECTED:
         return ""
-    who = "every" if share == 1 else "nearly every"
+    who, noisy = "every" if share == 1 else "nearly every", summary.certs.confidence is not None
+    help_ = (
+        "Less noise, or a model trained under noise, may help"
+        if noisy
+        else "Training it longer, or another model, may help"
+    )
     return (
-        f"Beware: under this noise the model gives {who} {summary.unit} the label {summary.label_name(label)}: it is steady, but "
-        "tells nothing apart. Less noise, or a model trained under noise, may help."
+        f"Beware: {'under this noise ' * noisy}the model gives {who} {summary.unit} the label {summary.label_name(label)}: it is steady, but "
+        f"tells nothing apart. {help_}."
     )
 
 

@@ -4,6 +4,8 @@
   const data = facts.columns;
   const total = data.id.length;
   const name = i => data.name ? data.name[i] : String(data.id[i]);
+  // long names often differ at their end alone
+  const short = text => { const all = [...text]; return all.length > 22 ? [...all.slice(0, 9), "…", ...all.slice(-10)].join("") : text; };
   const label = c => c < 0 ? "abstains" : facts.classes[c] ?? String(c);
   const truth = i => data.truth[i] < 0 ? "unknown" : label(data.truth[i]);
   const $ = id => document.getElementById(id);
@@ -84,8 +86,9 @@
     columns.forEach((column, place) => {
       const cell = make("td", undefined, column.words ? "words" : "");
       if (place === 0) {
-        const button = make("button", column.text(i));
+        const button = make("button", short(column.text(i)));
         button.type = "button";
+        button.title = column.text(i);
         button.setAttribute("aria-label", `Show ${facts.unit} ${name(i)}`);
         button.addEventListener("click", () => choose(i));
         cell.append(button);
