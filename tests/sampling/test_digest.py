@@ -364,6 +364,22 @@ def test_what_a_function_reads_from_its_file_is_part_of_it(model, monkeypatch):
     assert digest(model) != before
 
 
+SEEN = []
+
+
+class Remembers(nn.Module):
+    SEEN = 1
+
+    def forward(self, x, edge_index):
+        return x * self.SEEN
+
+
+def test_a_part_that_is_called_like_something_in_the_file_is_not_that(monkeypatch):
+    before = digest(Remembers())
+    monkeypatch.setitem(globals(), "SEEN", [1])
+    assert digest(Remembers()) == before
+
+
 MINE = """
 import torch
 SETTINGS, SHARES = {{"scale": {0}}}, [{0}]

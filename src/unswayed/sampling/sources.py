@@ -1,5 +1,6 @@
 """What the classes and functions that a classifier is made of consist of: their source, and what was put into them since."""
 
+import dis
 import inspect
 import sys
 import threading
@@ -30,6 +31,11 @@ HELD = (
     Tensor,
     nn.Module,
 )
+
+GLOBALS, PARTS = (
+    ("LOAD_GLOBAL", "LOAD_NAME"),
+    ("LOAD_ATTR", "LOAD_METHOD"),
+)  # what reads a name, and what reads a part of it
 
 READING = threading.Lock()  # finding a class in its file fails in two threads at once, up to Python 3.12
 
@@ -107,13 +113,13 @@ def _read(function: FunctionType) -> dict[str, Any]:
     """What a function names and its file holds, or a file of the user's own that it names: it decides the answer too."""
     if not _is_own(function.__module__, sys.modules.get(function.__module__)):
         return {}
-    names, found = _names(function.__code__), dict[str, Any]()
-    for name in names & function.__globals__.keys():
-        value = function.__globals__[name]
-        if not isinstance(value, ModuleType):
-            found[name] = value
-        elif _is_own(value.__name__, value):
-            found |= {f"{name}.{part}": vars(value)[part] for part in names & vars(value).keys()}
+    found, held = dict[str, Any](), function.__globals__
+    for name in _names(function.__code__, GLOBALS) & held.keys():
+        if not isinstance(module := held[name], ModuleType):
+            found[name] = held[name]
+        elif _is_own(module.__name__, module):
+            parts = _names(function.__code__, PARTS) & vars(module).keys()
+            found |= {f"{name}.{part}": vars(module)[part] for part in parts}
     return {name: value for name, value in found.items() if _decides(value)}
 
 
@@ -125,9 +131,11 @@ def _decides(value: Any) -> bool:
     return kind is not value and (isinstance(value, HELD) or _is_estimator(value) or hasattr(value, "stores"))
 
 
-def _names(code: CodeType) -> set[str]:
-    inner = [_names(item) for item in code.co_consts if isinstance(item, CodeType)]
-    return set(code.co_names).union(*inner)
+def _names(code: CodeType, kinds: tuple[str, ...]) -> set[str]:
+    """The names that such instructions read, functions within functions included."""
+    inner = [_names(item, kinds) for item in code.co_consts if isinstance(item, CodeType)]
+    own = {step.argval for step in dis.get_instructions(code) if step.opname in kinds}
+    return own.union(*inner)
 
 
 def _is_estimator(value: Any) -> bool:
