@@ -3,7 +3,7 @@
     pip install 'unswayed[examples]'
     cd examples/service && uvicorn app:app
 
-GET  /health                                             what answers, and since when
+GET  /health                                             what answers, and since when; 503 where an audit refuses the service
 POST /label   {"nodes": [3, 17]}                         a label, or null where the service abstains
 POST /certify {"nodes": [3]}                             the label and K: no K changes of the account's links change it
 POST /arrive  {"x": [[…]], "neighbours": [[3, 9]]}       the same for an account that is not in the graph yet
@@ -86,6 +86,8 @@ def opened(folder: Path, kind: str) -> us.Smoothed:
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    log.addHandler(logging.StreamHandler())  # servers show warnings alone, and every answer is to be logged
+    log.setLevel(logging.INFO)
     folder = Path(os.environ.get("SERVICE_FOLDER", "service"))
     app.state.service = opened(folder, os.environ.get("SERVICE_KIND", "smoothed"))
     app.state.since = time.time()
@@ -116,14 +118,18 @@ def refused(request: Request, error: RefusedVotes) -> JSONResponse:
 
 
 @app.get("/health")
-def health(request: Request) -> dict[str, Any]:
-    return {"since": request.app.state.since, **request.app.state.service.about}
+def health(request: Request) -> JSONResponse:
+    about = request.app.state.service.about
+    told = {"since": request.app.state.since, **about}
+    return JSONResponse(told, status_code=200 if about["refused"] is None else 503)
 
 
 @app.post("/label")
 async def label(request: Request, asked: Nodes) -> dict[str, Any]:
     said = await run_in_threadpool(request.app.state.service.predict, asked.nodes)
-    return {"labels": said.answer.tolist()}
+    labels = said.answer.tolist()
+    log.info(json.dumps({"targets": asked.nodes, "seed": said.seed, "labels": labels}))
+    return {"labels": labels}
 
 
 @app.post("/certify")

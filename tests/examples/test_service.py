@@ -1,6 +1,7 @@
 """The example service, run by a real server and asked by a real client: many at once, wrong input, a restart."""
 
 import asyncio
+import json
 import os
 import socket
 import subprocess
@@ -28,7 +29,8 @@ def served(folder, kind):
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "uvicorn", "app:app", "--port", str(port), "--log-level", "warning"]
     settings = {**os.environ, "SERVICE_FOLDER": str(folder), "SERVICE_KIND": kind, "OMP_NUM_THREADS": "1"}
-    server = subprocess.Popen(command, cwd=FOLDER, env=settings)
+    with open(folder / "log", "w") as log:
+        server = subprocess.Popen(command, cwd=FOLDER, env=settings, stderr=log)
     try:
         yield _ready(server, f"http://127.0.0.1:{port}")
     finally:
@@ -117,6 +119,10 @@ def test_a_restarted_smoothed_service_is_the_saved_one(tmp_path):
             health = httpx.get(f"{address}/health", timeout=60).json()
             assert health["audit"]["agreed"] == 100
             answers.append(httpx.post(f"{address}/certify", json={"nodes": [3, 17]}, timeout=60).json())
+            httpx.post(f"{address}/label", json={"nodes": [5]}, timeout=60)
+        logged = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines() if line[:1] == "{"]
+        assert [line["targets"] for line in logged] == [[3, 17], [5]]
+        assert all(isinstance(line["seed"], int) for line in logged)
     assert (tmp_path / "weights.pt").exists()
     for one, other in zip(answers[0]["labels"], answers[1]["labels"], strict=True):
         assert one is None or other is None or one == other

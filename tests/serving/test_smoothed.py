@@ -247,14 +247,25 @@ def test_the_audit_is_told_and_a_disagreement_refuses_every_request(model, data,
     assert "Of 30 answers of the service" in service.certify([0]).statement(0)
     engine = service._asked.engines["row"]
     monkeypatch.setattr(type(engine), "labels", lambda self, a, b, t=None: torch.full((b - a, len(t)), 2))
+    assert service.about["refused"] is None
     with pytest.raises(RefusedVotes):
         service.audit(answers=60)
+    assert "were not what the row engine had counted" in service.about["refused"]
     for call in (service.predict, service.certify):
         with pytest.raises(RefusedVotes):
             call([0])
     monkeypatch.undo()
     assert service.audit(answers=10)["agreed"] == 10
+    assert service.about["refused"] is None
     assert len(service.predict([0])) == 1
+
+
+def test_labels_know_the_seed_that_decided_them(service, data):
+    said = service.predict(range(N))
+    assert said.seed != service.predict(range(N)).seed
+    assert np.array_equal(service.predict(range(N), seed=said.seed), said)
+    assert pickle.loads(pickle.dumps(said)).seed == said[:3].seed == said.seed
+    assert us.Smoothed(ballots(data), None, data).predict([0]).seed is None
 
 
 def test_labels_have_names_and_stay_numbers(model, data, tmp_path):

@@ -14,7 +14,8 @@ from unswayed.votes import Votes
 
 
 class Labels(np.ndarray[Any, np.dtype[np.int64]]):
-    """int64[targets]: the numbers of labels, −1 where it abstains, that also know what the labels are called.
+    """int64[targets]: the numbers of labels, −1 where it abstains, that also know what the labels are called, and the seed of the
+    noise that decided them (None where there was none).
 
     >>> said = Labels([1, -1], ("fine", "fraud"))
     >>> said.tolist(), said.answer.tolist(), (said == 1).tolist()
@@ -22,21 +23,22 @@ class Labels(np.ndarray[Any, np.dtype[np.int64]]):
     """
 
     class_names: tuple[Name, ...]
+    seed: int | None
 
-    def __new__(cls, labels: npt.ArrayLike, names: Iterable[Any] = ()) -> Self:
+    def __new__(cls, labels: npt.ArrayLike, names: Iterable[Any] = (), seed: int | None = None) -> Self:
         """An array of these numbers; `names` are those of all classes, in order."""
         made = np.array(labels, np.int64).view(cls)
-        made.class_names = plain(names)
+        made.class_names, made.seed = plain(names), seed
         return made
 
     def __array_finalize__(self, other: Any) -> None:
-        self.class_names = getattr(other, "class_names", ())
+        self.class_names, self.seed = getattr(other, "class_names", ()), getattr(other, "seed", None)
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         return array[()] if return_scalar else np.asarray(array)  # what is computed of labels is no label
 
     def __reduce__(self) -> Any:
-        return type(self), (np.asarray(self), self.class_names)
+        return type(self), (np.asarray(self), self.class_names, self.seed)
 
     @property
     def answer(self) -> npt.NDArray[Any]:
@@ -59,4 +61,5 @@ def predicted(votes: Votes, *, alpha: float = 0.001, rivals: str = "all") -> Lab
     order = np.sort(counts, axis=1)
     silent = votes.no_answer if rivals == "all" else np.zeros_like(votes.no_answer)
     sure = leads(order[:, -1], np.maximum(order[:, -2], silent), alpha)
-    return Labels(np.where(sure, counts.argmax(axis=1), -1), votes.class_names)
+    label = np.where(sure, counts.argmax(axis=1), -1)
+    return Labels(label, votes.class_names, votes.provenance.get("seed"))

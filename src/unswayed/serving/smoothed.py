@@ -76,17 +76,20 @@ class Smoothed:
 
     @property
     def about(self) -> dict[str, Any]:
-        """What answers: the engine for each threat asked about so far and why none is faster, the audit, the settings."""
+        """What answers: the engine for each threat asked about so far and why none is faster, the last audit that passed, why every
+        request is refused (None where none is), the settings."""
         return {
             "engines": self._asked.about,
             "audit": dict(self._asked.audited),
+            "refused": self._asked.refusal,
             "settings": self.settings.to_dict(),
         }
 
     def predict(self, nodes: Any, *, seed: int | None = None, samples: int | None = None) -> Labels:
         """int64[nodes]: the smoothed classifier's labels, −1 where it abstains; each that is given is wrong with probability ≤ α.
 
-        `.answer` are the same by name, None where it abstains. Noise is fresh and secret unless `seed` is given, which reproduces an answer.
+        `.answer` are the same by name, None where it abstains. Noise is fresh and secret unless `seed` is given, which reproduces an answer;
+        `.seed` says which it was.
         """
         return self._asked.predict(self._threat(nodes), seed, samples)
 
