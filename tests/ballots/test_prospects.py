@@ -43,6 +43,23 @@ def test_where_links_say_nothing_the_edges_are_to_be_dropped():
     assert "drop the edges" in str(ahead)
 
 
+def test_a_floor_that_has_not_read_the_features_is_no_model_without_edges():
+    data = communities(150, 0.3, 0.05)
+    known = half_known(data)
+    bare = us.prospect(data, known)  # one column of ones tells nothing
+    assert "the most common label for 5" in str(bare)
+    assert "without edges" not in str(bare)
+    assert "features" not in str(bare)
+    data.x = torch.nn.functional.one_hot(data.y, 2).float()
+    told = us.prospect(data, known)
+    assert told.unread
+    assert str(told).endswith("so give its accuracy as the floor.")
+    assert told.to_dict()["floor_of"] == "the most common label"
+    given = us.prospect(data, known, floor=1.0)
+    assert "a model without edges for 100%" in str(given)
+    assert not given.unread
+
+
 def test_the_wall_of_degrees_is_counted():
     path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
     ahead = us.prospect(Data(edge_index=path, num_nodes=3), torch.tensor([0, 0, 1]))

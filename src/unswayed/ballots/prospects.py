@@ -22,6 +22,11 @@ from unswayed.errors import InputError
 WORTH = 0.02  # a gain below it is not worth a certificate
 SMALL = 1  # the size at which smoothing is asked for where ballots cannot pay
 BUDGETS = (1, 2, 3, 5, 10, 15, 20)
+MOST_COMMON = "the most common label"
+UNREAD = (
+    " Your nodes have features, which this has not read: only what is above a model of features alone is gained, so give its "
+    "accuracy as the floor."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +34,8 @@ class Prospect:
     """What to expect of certificates against changes of a node's own links: an estimate, not a promise.
 
     `floor`: accuracy without edges. `base`: accuracy of label ballots. `lead`: votes a neighbour, of the true class over
-    the strongest rival. `degrees`: int64[n]. `accuracy`: of the user's own network, where it is known.
+    the strongest rival. `degrees`: int64[n]. `accuracy`: of the user's own network, where it is known. `floor_of`: whose accuracy the
+    floor is; `unread`: nodes have features that this floor knows nothing of.
     """
 
     floor: float
@@ -37,6 +43,8 @@ class Prospect:
     lead: float
     degrees: npt.NDArray[np.int64] = field(repr=False)
     accuracy: float | None = None
+    floor_of: str = "a model without edges"
+    unread: bool = False
 
     def above(self, k: int) -> float:
         """The share of nodes with more than k links: no others can be proved by what their links say."""
@@ -68,13 +76,14 @@ class Prospect:
 
     def __str__(self) -> str:
         beyond = [f"{self.above(k):.0%} have more than {k}" for k in (1, 5, 10)]
-        seen = f"Of all nodes, {beyond[0]} link, {beyond[1]} and {beyond[2]} links; neighbours' labels alone are right for {self.base:.0%}, a model without edges for {self.floor:.0%}"
-        return f"{seen}. {self._advice()}"
+        seen = f"Of all nodes, {beyond[0]} link, {beyond[1]} and {beyond[2]} links; neighbours' labels alone are right for {self.base:.0%}, {self.floor_of} for {self.floor:.0%}"
+        return f"{seen}. {self._advice()}{UNREAD * self.unread}"
 
     def _advice(self) -> str:
         if self.way == "prove":
+            over = MOST_COMMON if self.floor_of == MOST_COMMON else "the floor"
             gains = ", ".join(f"{self.gain(k):+.2f} at {k}" for k in BUDGETS if k <= self.largest)
-            return f"Certificates can pay up to K = {self.largest}: prove (ballots), expected gain over the floor {gains}."
+            return f"Certificates can pay up to K = {self.largest}: prove (ballots), expected gain over {over} {gains}."
         if self.way == "smooth":
             return (
                 f"The wall of degrees leaves little: at K = {SMALL} smoothing with little noise may pay, "
@@ -88,6 +97,7 @@ class Prospect:
         """JSON-ready."""
         table = {str(k): {"above": self.above(k), "gain": self.gain(k)} for k in BUDGETS}
         numbers = {"floor": self.floor, "base": self.base, "lead": self.lead, "largest": self.largest}
+        numbers |= {"floor_of": self.floor_of, "unread": self.unread}
         return {"way": self.way, **numbers, "at": table, "sentence": str(self)}
 
 
@@ -106,13 +116,20 @@ def prospect(data: Any, known: Any, *, floor: float | None = None, accuracy: flo
     for name, share in (("floor", floor), ("accuracy", accuracy)):
         if share is not None and not 0 <= share <= 1:
             raise InputError(f"{name} is a share of right answers, between 0 and 1, not {share!r}.")
+    beside: dict[str, Any] = {}
     if floor is None:
         floor = float(labels[told].bincount().max()) / len(told)
+        beside = {
+            "floor_of": MOST_COMMON,
+            "unread": links.x is not None and bool((links.x != links.x[:1]).any()),
+        }
     degrees = torch.bincount(links.target, minlength=links.nodes)
     spoken = LabelBallots(classes).freeze(links, known=labels)
     scores = spoken(links.x, torch.stack([links.voter, links.target]))[told]
     base, lead = _heard(scores, labels[told])
-    return Prospect(floor, base, lead / max(float(degrees[told].sum()), 1.0), degrees.numpy(), accuracy)
+    return Prospect(
+        floor, base, lead / max(float(degrees[told].sum()), 1.0), degrees.numpy(), accuracy, **beside
+    )
 
 
 def _heard(scores: Tensor, truth: Tensor) -> tuple[float, float]:
