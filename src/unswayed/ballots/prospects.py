@@ -97,8 +97,8 @@ class Prospect:
         """JSON-ready."""
         table = {str(k): {"above": self.above(k), "gain": self.gain(k)} for k in BUDGETS}
         numbers = {"floor": self.floor, "base": self.base, "lead": self.lead, "largest": self.largest}
-        numbers |= {"floor_of": self.floor_of, "unread": self.unread}
-        return {"way": self.way, **numbers, "at": table, "sentence": str(self)}
+        held = {"floor_of": self.floor_of, "unread": self.unread}
+        return {"way": self.way, **numbers, **held, "at": table, "sentence": str(self)}
 
 
 def prospect(data: Any, known: Any, *, floor: float | None = None, accuracy: float | None = None) -> Prospect:
