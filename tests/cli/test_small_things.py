@@ -140,3 +140,30 @@ def test_a_narrow_frontier_cuts_no_number_and_its_command_says_what_stays_flagge
     assert max(map(len, table.splitlines())) <= width
     assert "k=1" in table
     assert out.rstrip().endswith("--positive 1")
+
+
+@pytest.mark.parametrize(
+    ("command", "wrong"),
+    [
+        ("certify", ("--csv", "E.csv")),
+        ("certify", ("--report", "./X.csv")),
+        ("certify", ("--csv", "mine.py")),
+        ("certify", ("--csv", "r.html", "--report", "r.html")),
+        ("prove", ("--csv", "Y.csv")),
+    ],
+)
+def test_nothing_that_is_read_is_written_over(call, own, here, command, wrong):
+    before = {path: path.read_bytes() for path in here.iterdir()}
+    code, _, err = call(command, *(own if command == "certify" else own[:6]), *wrong)
+    assert code == 2
+    assert "choose another name" in err
+    assert {path: path.read_bytes() for path in here.iterdir() if path.is_file()} == before
+
+
+def test_a_report_leaves_the_votes_it_is_of(call, here):
+    votes = us.Votes.from_counts([[900, 100]], us.Flip(beta=0.9), 9)
+    votes.save(here / "votes.npz")
+    code, _, err = call("report", "votes.npz", "--out", "votes.npz")
+    assert code == 2
+    assert "choose another name" in err
+    assert us.load(here / "votes.npz") == votes

@@ -5,7 +5,7 @@ from torch_geometric.data import Data
 
 import unswayed as us
 from unswayed.datasets import Split, from_data, split
-from unswayed.errors import InputError
+from unswayed.errors import DoubtfulSetting, InputError
 from unswayed.models.floors import floor
 from unswayed.models.training import fit
 
@@ -15,7 +15,6 @@ def club():
     from torch_geometric.datasets import KarateClub
 
     data = KarateClub()[0]
-    data.edge_weight = torch.ones(data.num_edges)
     part = torch.arange(34) % 3
     data.train_mask, data.val_mask, data.test_mask = part == 0, part == 1, part == 2
     return data
@@ -29,6 +28,21 @@ def test_a_graph_of_ones_own_is_trained_and_proved(club):
     proofs = us.prove(network, us.Row(club, parts.test))  # of the same graph as the user's own object
     said = network(club.x, club.edge_index).argmax(dim=1)[parts.test]
     assert np.array_equal(proofs.label, said.numpy())
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [(["edge_attr"], "edge_attr is"), (["edge_weight", "edge_attr"], "edge_weight and edge_attr are")],
+)
+def test_what_edges_carry_is_said_not_to_be_read(club, names, words):
+    for name in names:
+        club[name] = torch.ones(club.num_edges)
+    with pytest.warns(DoubtfulSetting, match=f"{words} not learnt from"):
+        dataset = from_data(club)
+    assert all(name not in dataset.graph for name in names)
+    club.y = club.y[:1]
+    with pytest.warns(DoubtfulSetting, match=f"{words} not learnt from"):
+        from_data([club], classes=4)
 
 
 def test_graphs_of_ones_own_are_a_dataset():

@@ -9,7 +9,7 @@ import typer
 from unswayed.cli import kinds
 from unswayed.cli import options as opt
 from unswayed.cli.attacker import one_attacker, sees
-from unswayed.cli.common import command_line, console, emit, note
+from unswayed.cli.common import check_apart, command_line, console, emit, note
 from unswayed.cli.document import document, save_table
 
 if TYPE_CHECKING:  # scipy and torch load when a command runs, not when it is asked for help
@@ -103,6 +103,7 @@ def certify(
     as_json: opt.Json = False,
 ) -> None:
     """Prove, for each node or graph, how many edges an attacker must change before the answer could change."""
+    check_apart([edges, features, labels, weights, model, edge_attr], report, csv)
     words = words_of(locals())
     certs, record = certify_words(words, want=want_size, store=store)
     present(record, certs, report=report, csv=csv, as_json=as_json, shared=shared)

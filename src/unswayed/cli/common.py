@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -69,6 +70,18 @@ def beside(path: Path | None) -> Path | None:
     if path is not None:
         check_writable(path.absolute().parent, path.name)
     return path
+
+
+def check_apart(read: Iterable[Path | str | None], *written: Path | None) -> None:
+    """Refuse to write over a file that is read (`mine.py:build` is mine.py), or two results into one file."""
+    files = (re.sub(r"(\.py):\w+$", r"\1", str(path)) for path in read if path is not None)
+    taken = {Path(file).resolve() for file in files}
+    for path in written:
+        if path is not None and path.resolve() in taken:
+            raise InputError(
+                f"{path} is read or written for something else here; choose another name for it."
+            )
+        taken |= set() if path is None else {path.resolve()}
 
 
 def check_store(store: Path | None) -> None:

@@ -7,6 +7,7 @@ import typer
 
 from unswayed.cli import kinds
 from unswayed.cli import options as opt
+from unswayed.cli.common import check_apart
 
 app = typer.Typer(rich_markup_mode="rich", add_completion=False)
 
@@ -89,6 +90,7 @@ def prove(
 ) -> None:
     """Prove exactly, without noise or samples, how many changed links each answer of a ballot model withstands."""
     words = dict(locals())
+    check_apart([edges, features, labels, model], report, csv)
     from unswayed.cli.certify import present
     from unswayed.cli.proving import prove_words
 

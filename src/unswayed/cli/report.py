@@ -10,7 +10,7 @@ from unswayed.cli import kinds
 from unswayed.cli import options as opt
 from unswayed.cli.attacker import one_attacker
 from unswayed.cli.certify import save_report
-from unswayed.cli.common import beside, console, emit, warn
+from unswayed.cli.common import beside, check_apart, console, emit, warn
 from unswayed.cli.document import document, save_table
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ def report(
     """Write the report of a stored run: one HTML file that needs nothing else."""
     from unswayed.cli.record import open_run
 
+    check_apart([store], out, csv)
     record, found = open_run(store)
     _check_finished(record, found)
     level = {

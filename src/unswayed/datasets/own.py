@@ -1,5 +1,6 @@
 """The user's own PyG objects as a dataset, and what training asks of any dataset and its parts."""
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ from torch_geometric.data import Data
 
 from unswayed.datasets.loading import Dataset
 from unswayed.datasets.splits import Split
-from unswayed.errors import InputError
+from unswayed.errors import DoubtfulSetting, InputError
 
 
 def from_data(data: Data | Sequence[Data], *, classes: int | None = None) -> Dataset:
@@ -19,6 +20,7 @@ def from_data(data: Data | Sequence[Data], *, classes: int | None = None) -> Dat
     noise adds would have none.
     """
     if isinstance(data, Data):
+        _tell_of_attributes([data])
         graph = _plain(data, data.num_nodes)
         return Dataset("own", "node", _features(data), _count(graph.y, classes), data=graph)
     if not isinstance(data, Sequence) or not data or not all(isinstance(graph, Data) for graph in data):
@@ -30,6 +32,7 @@ def from_data(data: Data | Sequence[Data], *, classes: int | None = None) -> Dat
         raise InputError(
             f"Some graphs have {widths[0]} features a node, others {widths[-1]}; give all as many."
         )
+    _tell_of_attributes(data)
     graphs = tuple(_plain(graph, 1) for graph in data)
     count = _count(torch.cat([graph.y for graph in graphs]), classes)
     return Dataset("own", "graph", widths[0], count, graphs=graphs)
@@ -51,6 +54,16 @@ def check_parts(dataset: Any, split: Any) -> None:
     if bool((labels[torch.cat([split.train, split.val])] < 0).any()):
         raise InputError(
             "train or val names a target without a label (its y is below 0); leave it out of both."
+        )
+
+
+def _tell_of_attributes(graphs: Sequence[Data]) -> None:
+    unread = [name for name in ("edge_weight", "edge_attr") if any(name in graph for graph in graphs)]
+    if unread:
+        warnings.warn(
+            f"An edge is there or not, so {' and '.join(unread)} {'is' if len(unread) == 1 else 'are'} not learnt from.",
+            DoubtfulSetting,
+            stacklevel=3,
         )
 
 
