@@ -14,7 +14,7 @@ from unswayed.datasets import Dataset
 from unswayed.errors import InputError
 from unswayed.experiments import hiding
 from unswayed.experiments.hiding import FAKES, LINKS, SHARED, bench, cases, methods, page, prepare, results
-from unswayed.experiments.hiding.page import AT, certified, rows_of, tables
+from unswayed.experiments.hiding.page import AT, beside_one_floor, certified, rows_of, tables
 from unswayed.experiments.hiding.shared import BUDGETS, DELETES
 from unswayed.models import build
 from unswayed.models.floors import Floor
@@ -106,6 +106,15 @@ def test_what_was_said_once_of_neighbours_is_proved_of_nodes_it_never_saw(kept: 
     assert np.all(votes["adds"] >= 0)
     assert np.mean(votes["adds"] == N) > 0.5
     assert np.all(ballots["adds"] < N)
+
+
+def test_rows_of_one_split_stand_beside_the_same_floor() -> None:
+    few = {"dataset": "cora", "seed": 0, "protocol": "inductive", "floors": {"labels": 0.6}, "floor": 0.6}
+    more = {"labels": 0.5, "distilled inductive": 0.7, "distilled transductive": 0.9}
+    other = {**few, "seed": 1}
+    rows = beside_one_floor([few, {**few, "floors": more, "floor": 0.7}, other])
+    assert [row["floor"] for row in rows] == [0.7, 0.7, 0.6]
+    assert rows[0]["floors"] == {**more, "labels": 0.6}
 
 
 def test_tables_say_over_how_many_splits(kept: Path) -> None:
