@@ -5,6 +5,7 @@ import torch
 from torch_geometric.data import Data
 
 from unswayed.datasets import Dataset, split
+from unswayed.models.floors import floor
 from unswayed.models.structure_free import ALL_SEEN, all_floors
 
 QUICK = ("label ballots",)
@@ -51,3 +52,13 @@ def test_nodes_without_features_leave_the_majority(blocks):
     bare = replace(blocks, num_features=0, data=plain)
     found = all_floors(bare, split(bare, 0, test="rest"))
     assert list(found) == ["majority"]
+
+
+def test_the_majority_is_the_usual_label_even_where_as_many_of_each_class_are_learnt():
+    y = (torch.arange(300) % 10 > 0).long()  # nine in ten are of class 1
+    data = Data(x=torch.ones(300, 1), edge_index=torch.tensor([[0, 1], [1, 0]]), y=y)
+    rare = Dataset("rare", "node", 0, 2, data=data)
+    parts = split(rare, 0, test="rest")
+    assert rare.labels[parts.train].bincount().tolist() == [20, 20]
+    assert floor(rare, parts).accuracy > 0.9
+    assert all_floors(rare, parts)["majority"].accuracy > 0.9

@@ -107,7 +107,7 @@ class _Counting:
 
 
 def _majority(labels: Tensor, split: Split) -> Floor:
-    common = int(labels[split.train].bincount().argmax())
+    common = most_common(labels, split)
     return _floor("majority", torch.full_like(labels, common), labels, split)
 
 
@@ -144,6 +144,11 @@ def _node_floors(
         found.append(_floor(name, answers, dataset.labels, split))
         learnt(name)
     return found
+
+
+def most_common(labels: Tensor, split: Split) -> int:
+    """The label that training and validation targets bear most often: training targets may be as many of each class, by design."""
+    return int(labels[torch.cat([split.train, split.val])].bincount().argmax())
 
 
 def alike(dataset: Dataset, split: Split) -> Dataset:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from unswayed.datasets import Dataset, Split
 from unswayed.models.building import build
-from unswayed.models.floors import Floor
+from unswayed.models.floors import Floor, most_common
 from unswayed.models.training.clean import CleanSettings, fit_clean
 from unswayed.models.training.keeping import seeded
 from unswayed.models.training.own_scores import APART, MEMBERS
@@ -60,7 +60,7 @@ def all_floors(
     else added to, `taught_already`.
     """
     labels = dataset.labels
-    common = int(labels[split.train].bincount().argmax())
+    common = most_common(labels, split)
     found = {"majority": _floor("majority", torch.full_like(labels, common), dataset, split)}
     if not dataset.num_features:
         return found
