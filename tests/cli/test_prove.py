@@ -108,7 +108,7 @@ def test_explain_tells_who_speaks_and_the_cheapest_attack(call):
     call("prove", *FILES, "--store", "run")
     code, out, _ = call("explain", "9", "--store", "run")
     assert code == 0
-    for words in ("says", "side", "speak for", "A cheapest attack makes", "links to"):
+    for words in ("says", "side", "speaks for", "A cheapest attack makes 1 change", "a link to"):
         assert words in out
 
 

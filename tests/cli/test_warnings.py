@@ -67,6 +67,16 @@ def test_targets_that_are_trained_on_are_warned_of(call):
     assert learnt not in call(*trained.replace("sage", "mine.py:build").split(), "--nodes", "all")[2]
 
 
+@pytest.mark.parametrize("command", ["certify --model sage --samples 100", "prove --model hashed:gcn"])
+def test_features_too_large_to_learn_from_are_warned_of_wherever_something_is_trained(call, here, command):
+    table = (here / "X.csv").read_text().splitlines()
+    (here / "X.csv").write_text(
+        "\n".join([f"{table[0]},amount", *(f"{row},{i * 5000}" for i, row in enumerate(table[1:]))])
+    )
+    _, _, err = call(*f"{command} --edges E.csv --features X.csv --labels Y.csv --no-floor".split())
+    assert "Feature 4 reaches 55,000" in " ".join(err.split())
+
+
 def test_warnings_of_ours_are_words_and_others_stay_as_they_are(here, capsys):
     from unswayed.cli.common import PACKAGE, as_words
 

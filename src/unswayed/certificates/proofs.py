@@ -243,7 +243,8 @@ class Proofs(Certified):
         ends = self.unit == "node" and self.about.ends(position, entries[0]) is not None
         shown = ", ".join(self.about.entry_name(position, entry) for entry in entries[:LISTED])
         more = f" and {len(entries) - LISTED} more" if len(entries) > LISTED else ""
-        return f"{'links to ' if ends else ''}{shown}{more}"
+        links = "a link to " if len(entries) == 1 else "links to "
+        return f"{links if ends else ''}{shown}{more}"
 
     def known_attack(self, position: int) -> IntArray | None:
         """The witness, where sizes are exact."""

@@ -72,8 +72,7 @@ def _train(plan: Plan) -> Any:
     from unswayed.models.training.keeping import threads_in_words
     from unswayed.models.training.stepping import diary
 
-    _warn_of_large(plan.dataset)
-    warn_of_learnt(plan)
+    warn_before_training(plan)
     note(f"Training {plan.model} on {plan.dataset.name} ({plan.recipe}, {plan.protocol}) …")
     with working("training") as progress, diary() as kept:
         model = fit(
@@ -91,6 +90,12 @@ def _train(plan: Plan) -> Any:
     return tell_threads(model, threads_in_words(plan.device, kept))
 
 
+def warn_before_training(plan: "Task") -> None:
+    """What makes training weak, or its result flattering."""
+    _warn_of_large(plan.dataset)
+    _warn_of_learnt(plan)
+
+
 def _warn_of_large(dataset: Dataset) -> None:
     """Networks learn little from features of very different sizes; whose numbers they are decides how to scale them."""
     from unswayed.models.floors import LARGE
@@ -105,7 +110,7 @@ def _warn_of_large(dataset: Dataset) -> None:
         )
 
 
-def warn_of_learnt(plan: "Task") -> None:
+def _warn_of_learnt(plan: "Task") -> None:
     """What a network was told in training it gets right more easily than what it will be asked."""
     learnt = len(set(plan.targets.ids.tolist()) & set(plan.split.train.tolist()))
     if learnt:

@@ -22,7 +22,7 @@ from unswayed.cli.inputs import (
     read_device,
     read_targets,
 )
-from unswayed.cli.models import make_floor, warn_of_learnt
+from unswayed.cli.models import make_floor, warn_before_training
 from unswayed.cli.record import (
     CERTIFICATES,
     Record,
@@ -200,7 +200,7 @@ def make_model(plan: ProvePlan) -> Any:
 
         return LabelBallots(plan.dataset.num_classes).freeze(plan.dataset.graph, known=plan.known)
     if plan.model == TRAINED or plan.hashed:
-        warn_of_learnt(plan)
+        warn_before_training(plan)
         note(f"Training {plan.model} on {plan.dataset.name} ({plan.protocol}) …")
         with working("training") as progress, diary() as kept:
             told = telling(progress)
