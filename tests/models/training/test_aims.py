@@ -12,7 +12,7 @@ from unswayed.datasets import Dataset, Split
 from unswayed.models.training.aims import Aims, aims_of
 from unswayed.models.training.ballot_settings import BallotSettings
 from unswayed.models.training.ballots import fit_ballots
-from unswayed.models.training.classroom import Classroom, plain_panels
+from unswayed.models.training.classroom import Classroom, classroom_of, known_labels, plain_panels
 from unswayed.models.training.view import view
 
 SIZES = BallotSettings().judged_at
@@ -52,13 +52,55 @@ def silent(*, right: bool) -> us.BallotNetwork:
 
 def test_every_size_counts_where_links_say_more() -> None:
     dataset, split = graph(60, 0.0, friends=True)
-    assert aims_of(room_of(dataset, split), silent(right=True), 5) == Aims()
-    assert aims_of(room_of(dataset, split), None, 5) == Aims()
+    aims = aims_of(room_of(dataset, split), silent(right=True))
+    assert not aims.features_lead
+    assert aims.score([0.9] * len(SIZES)) == pytest.approx(0.9)
+    assert aims.score([0.7] + [0.9] * (len(SIZES) - 1)) == 0.0  # ballots are right about everybody
+    assert aims_of(room_of(dataset, split), None) == Aims()
+
+
+def test_sizes_shrink_with_the_nodes_in_sight() -> None:
+    dataset, split = graph(60, 0.0, friends=True)
+    few = Split(split.train[:20], split.train[20:32], torch.cat([split.train[32:], split.val, split.test]))
+    room = classroom_of(dataset, view(dataset, few, "inductive"), BallotSettings())
+    assert room.in_sight == pytest.approx(2 * 32 / 160)
+    ballots = us.LabelBallots(2)
+    proofs = us.prove(
+        ballots.freeze(room.seen.data, known=room.known), us.Row(room.seen.data, room.panels[0].judges)
+    )
+    right = proofs.label == room.seen.data.y[room.panels[0].judges].numpy()
+
+    def held(size: int) -> float:
+        return float((right & (proofs.size >= size)).mean())
+
+    # 0.4 of 0, 1, 2, 3, 5 and 10 changes
+    at = [
+        held(0),
+        0.6 * held(0) + 0.4 * held(1),
+        0.2 * held(0) + 0.8 * held(1),
+        0.8 * held(1) + 0.2 * held(2),
+    ]
+    assert room.proved(ballots) == pytest.approx([*at, held(2), held(4)])
+    assert held(0) > held(2) > held(4)  # or nothing was compared
+    halved = view(dataset, Split(split.train, split.val, split.test), "inductive")
+    assert classroom_of(dataset, halved, BallotSettings()).in_sight == 1.0
+
+
+def test_networks_that_saw_few_of_the_nodes_keep_what_links_say() -> None:
+    dataset, split = graph(60, 0.3, friends=True)
+    few = Split(split.train[:20], split.train[20:32], torch.cat([split.train[32:], split.val, split.test]))
+    settings = BallotSettings(steps=20, taus=(2.0,), distil=False)
+    network = fit_ballots(dataset, few, protocol="inductive", settings=settings)
+    threat, truth = us.Row(dataset.graph, few.test), dataset.labels[few.test].numpy()
+    known = known_labels(dataset.labels, torch.cat([few.train, few.val]))
+    untrained = us.prove(us.LabelBallots(2).freeze(dataset.graph, known=known), threat)
+    proved = us.prove(network, threat).accuracy(truth, at=(0, 1, 5))
+    assert (proved >= untrained.accuracy(truth, at=(0, 1, 5)) - 0.05).all()
 
 
 def test_few_changes_count_where_features_say_more_and_nothing_is_lost_behind_the_degree_wall() -> None:
     dataset, split = graph(4, 4.0, friends=False)
-    aims = aims_of(room_of(dataset, split), silent(right=True), 5)
+    aims = aims_of(room_of(dataset, split), silent(right=True))
     assert aims.features_lead
     assert aims.counted == (0, 1, 2)
     assert aims.least[0] == 0.0  # nearly everybody has a link

@@ -9,6 +9,9 @@ from unswayed.ballots.models import BallotModel
 from unswayed.ballots.networks import LabelBallots
 from unswayed.models.training.classroom import Classroom
 
+# where links say more, the share of what untrained label ballots are right about that no network may fall below: judges
+# of whose links few are in sight would else prefer one that ignores them
+KEPT = 0.8
 FEW = 2  # changes up to which proofs count where features say more than links
 SEEN_OVER = (
     0.5  # the share of judges that have more links than a size, for the size to be inside the degree wall
@@ -35,8 +38,8 @@ class Aims:
         return sum(counted) / len(counted)
 
 
-def aims_of(room: Classroom, silent: BallotModel | None, attack_size: int) -> Aims:
-    """Every size counts where untrained label ballots prove more at the attack's size than own scores are right about.
+def aims_of(room: Classroom, silent: BallotModel | None) -> Aims:
+    """Every size counts where untrained label ballots prove more, over all of them, than own scores are right about.
 
     Elsewhere features say more than links, and a few changes count. At sizes that most judges have no more links than,
     nobody can do better than own scores, and no network may do worse. `silent` is the network with its ballots off.
@@ -44,11 +47,12 @@ def aims_of(room: Classroom, silent: BallotModel | None, attack_size: int) -> Ai
     sizes = room.judged_at
     if silent is None:
         return Aims()
-    spoken, alone = room.proved(LabelBallots(room.classes)), room.proved(silent)
-    if spoken[sizes.index(attack_size)] > alone[sizes.index(attack_size)]:
-        return Aims()
+    ballots, alone = LabelBallots(room.classes), room.proved(silent)
+    spoken = room.proved(ballots, room.seen.share)
+    if sum(spoken) > sum(alone):
+        return Aims(least=(KEPT * spoken[0],))
     degree = torch.bincount(room.links.target, minlength=room.links.nodes)
     judges = torch.cat([panel.judges for panel in room.panels])
-    inside = [float((degree[judges] > size).float().mean()) > SEEN_OVER for size in sizes]
+    inside = [float((degree[judges] > size * room.in_sight).float().mean()) > SEEN_OVER for size in sizes]
     least = tuple(0.0 if over else share for over, share in zip(inside, alone, strict=True))
     return Aims(tuple(place for place, size in enumerate(sizes) if size <= FEW), least)

@@ -110,11 +110,16 @@ class _Teaching:
     own: tuple[Weights, ...] = ()  # own scores that learnt alone, the better ones first
     aims: Aims = field(default_factory=Aims)
 
+    @property
+    def attack(self) -> int:
+        """The changes to learn against, where not the whole graph is in sight."""
+        return max(1, round(self.settings.attack_size * self.room.in_sight))
+
     def aiming(self, protocol: str, teacher: Tensor | None) -> "_Teaching":
         """The same with own scores that learnt alone, and the aims that follow from them."""
         taught = replace(self, own=tuple(self.own_scores(protocol, teacher)))
         silent = _ballots_off(taught.with_own(self.settings.taus[0])) if taught.own else None
-        return replace(taught, aims=aims_of(self.room, silent, self.settings.attack_size))
+        return replace(taught, aims=aims_of(self.room, silent))
 
     def with_own(self, tau: float, place: int = 0) -> BallotNetwork:
         """An untrained network whose own scores have learnt alone, but say nothing yet."""
@@ -242,7 +247,7 @@ class _Teaching:
         learnt = train[torch.randperm(len(train), device=train.device)][: max(len(train) // 2, 1)]
         said = network.newcomers(links, room.known.index_fill(0, learnt, -1))
         share = settings.worst_share(step)
-        against = most_against(said, self.settings.attack_size) if share else None
+        against = most_against(said, self.attack) if share else None
         loss, weight = torch.zeros((), device=said.device), torch.zeros((), device=said.device)
         parts = Rows.alike(starts, learnt[: settings.batch])
         targets = torch.cat([rows.targets for rows in parts])
@@ -255,10 +260,8 @@ class _Teaching:
             scale = (2 + rows.degree)[:, None] / settings.sharpness  # a margin per link, whatever the degree
             loss = loss + (1 - share) * self._wrong(margin / scale, label)
             if against is not None:
-                harm = worst_harm(
-                    own, heard, against, rows, label, self.settings.attack_size, settings.change
-                )
-                attacked = (margin - harm) / (scale + self.settings.attack_size / settings.sharpness)
+                harm = worst_harm(own, heard, against, rows, label, self.attack, settings.change)
+                attacked = (margin - harm) / (scale + self.attack / settings.sharpness)
                 loss = loss + share * self._wrong(attacked, label)
             weight = weight + room.weights[label].sum()
         return loss / weight

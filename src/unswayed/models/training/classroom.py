@@ -1,6 +1,7 @@
 """The graph that a ballot network learns on, the labels its voters may say, and the nodes that judge it."""
 
 import copy
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -17,6 +18,7 @@ from unswayed.proving import prove
 from unswayed.sampling.threats import Row
 
 FOLDS = 5
+ENOUGH = 0.5  # the share of all nodes in sight, from which on sizes are judged as they are
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +47,15 @@ class Classroom:
         """How many labels there are."""
         return len(self.weights)
 
+    @property
+    def in_sight(self) -> float:
+        """The share of a number of changes by which networks are judged here, for that number in the whole graph.
+
+        A margin grows with the links, and those to nodes out of sight are missing. Where at least half of the nodes are in
+        sight judges are just stricter than need be; where fewer are, all that links say would seem lost.
+        """
+        return min(1.0, self.seen.share / ENOUGH)
+
     @cached_property
     def links(self) -> Links:
         """The visible graph's links, where training happens."""
@@ -61,8 +72,9 @@ class Classroom:
         data = copy.copy(self.seen.data).cpu()
         return tuple(Row(data, panel.judges.cpu()) for panel in self.panels)
 
-    def proved(self, network: BallotModel) -> list[float]:
-        """The weighted share of judges for which the network is proved right at each of the sizes."""
+    def proved(self, network: BallotModel, in_sight: float | None = None) -> list[float]:
+        """The weighted share of judges for which the network is proved right at each of the sizes, or at this share of them."""
+        part = self.in_sight if in_sight is None else in_sight
         tried, links, y = copy.deepcopy(network).cpu(), self.links.to("cpu"), self.seen.data.y.cpu()
         proved, all_in_all = torch.zeros(len(self.judged_at), dtype=torch.float64), 0.0
         for panel, threat in zip(self.panels, self.threats, strict=True):
@@ -71,13 +83,19 @@ class Classroom:
             right = torch.from_numpy(proofs.label == truth.numpy())
             size = torch.from_numpy(proofs.sizes(self.change).copy())
             weight = self.weights.cpu().double()[truth]
-            holds = torch.stack([right & (size >= k) for k in self.judged_at]).double()
+            holds = torch.stack([_holds(size, k * part) * right for k in self.judged_at])
             proved, all_in_all = proved + holds @ weight, all_in_all + float(weight.sum())
         return (proved / all_in_all).tolist()
 
     def judge(self, network: BallotModel) -> float:
         """The same, averaged over the sizes."""
         return sum(self.proved(network)) / len(self.judged_at)
+
+
+def _holds(size: Tensor, changes: float) -> Tensor:
+    """float64: 1 for sizes that withstand so many changes; between two whole numbers, what holds at either counts in proportion."""
+    fewer = math.floor(changes)
+    return (fewer + 1 - changes) * (size >= fewer).double() + (changes - fewer) * (size > fewer).double()
 
 
 def known_labels(y: Tensor, nodes: Tensor) -> Tensor:

@@ -17,17 +17,20 @@ PROTOCOLS = ("transductive", "inductive")
 class View:
     """The part of a dataset that training sees; in an inductive one no test node, feature or edge is left.
 
-    `train` and `val` number the nodes of `data`; `kept[i]` is node i's number in the dataset.
+    `train` and `val` number the nodes of `data`; `kept[i]` is node i's number in the dataset. `share` is how many of the
+    dataset's nodes are left: about as many of a node's links are.
     """
 
     data: Data
     train: Tensor
     val: Tensor
     kept: Tensor
+    share: float = 1.0
 
     def to(self, device: str) -> "View":
         """The same view on another device."""
-        return View(self.data.to(device), self.train.to(device), self.val.to(device), self.kept.to(device))
+        train, val, kept = (nodes.to(device) for nodes in (self.train, self.val, self.kept))
+        return View(self.data.to(device), train, val, kept, self.share)
 
 
 def view(dataset: Dataset, split: Split, protocol: str) -> View:
@@ -43,7 +46,8 @@ def view(dataset: Dataset, split: Split, protocol: str) -> View:
     number[kept] = torch.arange(len(kept))
     edges, _ = subgraph(kept, data.edge_index, relabel_nodes=True, num_nodes=data.num_nodes)
     visible = Data(x=data.x[kept], edge_index=edges, y=data.y[kept])
-    return View(visible, number[split.train], number[split.val], kept)
+    share = len(kept) / max(data.num_nodes, 1)
+    return View(visible, number[split.train], number[split.val], kept, share)
 
 
 def alone(seen: View, learnt: Tensor, soft: Tensor | None = None) -> tuple[View, Tensor | None]:
