@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+import torch
 
 import unswayed as us
 
@@ -150,6 +151,36 @@ def test_frontier_never_uses_the_noise_that_certifies(call, own, monkeypatch):
     assert asked == [([4, 5, 6, 7], "select")] * 2
     assert "← take" in out
     assert "unswayed certify" in out
+
+
+def test_frontier_on_graphs_asks_about_strangers(call, monkeypatch, here):
+    from torch_geometric.data import Data
+
+    from unswayed.cli import inputs, models
+    from unswayed.datasets import Dataset, split
+    from unswayed.models import build, training
+
+    graph = Data(x=torch.ones(3, 2), edge_index=torch.tensor([[0, 1], [1, 0]]))
+    many = tuple(Data(**graph.to_dict(), y=torch.tensor([place % 2])) for place in range(60))
+    toys = Dataset("toys", "graph", 2, 2, graphs=many)
+    monkeypatch.setattr(inputs, "fetch", lambda name: toys)
+    shown = []
+
+    def fit(name, dataset, parts, **more):
+        shown.append(parts)
+        return build("gin", 2, 2, task="graph")
+
+    monkeypatch.setattr(training, "fit", fit)
+    monkeypatch.setattr(models, "make_floor", lambda plan: shown.append(plan.split))
+    words = "frontier --dataset toys --model gin --recipe noise --betas 0.9 --samples 50 --want-size 0"
+    code, _, err = call(*words.split())
+    assert code == 0, err
+    assert "also trained on" not in err
+    asked = set(split(toys, 0).val.tolist())
+    assert len(shown) == 2  # the floor's and the network's
+    assert all(asked.isdisjoint([*parts.train.tolist(), *parts.val.tolist()]) for parts in shown)
+    certify = words.replace("frontier", "certify").replace(" --betas 0.9", "").replace(" --want-size 0", "")
+    assert "also trained on or chosen with" in call(*certify.split(), "--nodes", "val", "--no-floor")[2]
 
 
 def test_demo_on_cora_falls_back_to_the_karate_club(call, monkeypatch, here, offline):

@@ -154,7 +154,7 @@ def _sweep(
     from unswayed.cli.plan import run_plan
     from unswayed.report.frontier import Point
 
-    plan = make_plan(words, None, purpose="select")
+    plan = _held_out(make_plan(words, None, purpose="select"))
     chosen = plan.targets
     plan = replace(
         plan, noise=noises[0], targets=Targets(chosen.ids[:count], chosen.names[:count], chosen.truth[:count])
@@ -175,6 +175,19 @@ def _sweep(
         certs = setting.certify(votes)
         points.append(Point.of(noise, certs, plan.targets.truth.numpy(), setting.ceiling(threat), split))
     return points, None if found is None else found[0], plan, ahead
+
+
+def _held_out(plan: "Plan") -> "Plan":
+    """Networks and floors of graphs learn validation graphs too; here these are strangers, and some training graphs choose instead."""
+    from dataclasses import replace
+
+    from unswayed.datasets import Split
+
+    if plan.dataset.task != "graph":
+        return plan
+    train = plan.split.train
+    few = len(train) // 10 or 1
+    return replace(plan, split=Split(train[few:], train[:few], plan.split.val))
 
 
 def _look_ahead(plan: "Plan", floor: float | None) -> "Prospect | None":
