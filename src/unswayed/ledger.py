@@ -157,7 +157,7 @@ class Ledger:
             votes = replace(votes, notes={**votes.notes, "audit": audit.to_dict()})
         if (why := complaint(audit, str(votes.notes["engine"]))) is not None:
             if self.store is not None:
-                self.store.save(replace(votes, notes={**votes.notes, "refused": why}))
+                self.store.save(replace(votes, notes={**votes.notes, "refused": why}), force=True)
                 self.store.refuse(why)
             raise RefusedVotes(why)
         return votes

@@ -28,6 +28,7 @@ class Store:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
+        self._known: tuple[int, ...] | None = None  # which file of votes was read or written here last
 
     def open(self, settings: dict[str, Any]) -> None:
         """Create the folder for these settings, or check that it was made with the same ones."""
@@ -76,12 +77,30 @@ class Store:
 
     def votes(self) -> Votes | None:
         """What has been counted so far; None before the first block."""
-        path = self.path / VOTES
+        self._known, path = self._file(), self.path / VOTES
         return Votes.load(path) if path.exists() else None
 
-    def save(self, votes: Votes) -> None:
-        """Replace the stored votes, atomically."""
-        votes.save(self.path / VOTES)
+    def save(self, votes: Votes, *, force: bool = False) -> None:
+        """Replace the stored votes, atomically; if another poll of the same question has stored more meanwhile, those stay."""
+        if force or self._file() in (None, self._known) or not self._holds_more(votes):
+            votes.save(self.path / VOTES)
+            self._known = self._file()
+
+    def _holds_more(self, votes: Votes) -> bool:
+        try:
+            stored = Votes.load(self.path / VOTES)
+        except StoreError:  # damaged, or put aside just now
+            return False
+        more = int(stored.samples.sum()) > int(votes.samples.sum())
+        return more and votes.difference(stored) is None
+
+    def _file(self) -> tuple[int, ...] | None:
+        """What tells one file of votes from the next; None where there is none."""
+        try:
+            found = (self.path / VOTES).stat()
+        except FileNotFoundError:
+            return None
+        return found.st_ino, found.st_mtime_ns, found.st_size
 
     @property
     def refusal(self) -> str | None:

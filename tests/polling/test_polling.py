@@ -56,6 +56,26 @@ def test_votes_of_two_runs_join(ask):
         first + whole
 
 
+@pytest.mark.parametrize("until", [None, us.Budget(seconds=1e6)])
+def test_a_poll_that_ends_later_with_fewer_samples_leaves_those_of_another_in_the_store(ask, tmp_path, until):
+    """They were lost in silence: of two polls the one that was done last had the say."""
+    asked = {"store": tmp_path / "run", "until": until, "audit": 20}
+
+    class Overtaken(SerialRunner):
+        def run(self, question, blocks):
+            if not (tmp_path / "run" / "votes.npz").exists():
+                self.more = ask(3_000, **asked)
+            yield from super().run(question, blocks)
+
+    overtaken = Overtaken()
+    few = ask(100, runner=overtaken, **asked)
+    assert few.samples.tolist() == [100, 100]
+    assert us.load(tmp_path / "run") == overtaken.more
+    assert overtaken.more.samples.min() > 100
+    assert ask(4_000, **asked).samples.max() > overtaken.more.samples.max()  # and a larger one is stored
+    assert us.load(tmp_path / "run").samples.max() > overtaken.more.samples.max()
+
+
 def test_a_runner_that_leaves_blocks_out_is_noticed(ask):
     later = SerialRunner()
 
