@@ -293,3 +293,8 @@ def test_impossible_certificates_are_refused():
             Plain(np.array(label), np.array(size), about)
     with pytest.raises(InputError, match="names"):
         About(np.arange(2), np.array([5, 5]), classes=2, target_names=("a",))
+
+
+def test_large_numbers_are_written_alike():
+    certs = us.certify(us.Votes.from_counts([[1000, 0]] * 1_200, us.Flip(beta=0.9), 9))
+    assert repr(certs).startswith("Certificates(1,200 targets, 1,200 certified")

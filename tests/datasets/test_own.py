@@ -115,5 +115,7 @@ def test_parts_are_masks_or_numbers_in_one_row(train):
 
 def test_what_is_printed_of_a_floor_or_a_prospect_is_short(club):
     parts = Split(club.train_mask, club.val_mask, club.test_mask)
+    assert repr(parts) == "Split(12 train, 11 val, 11 test)"
+    assert repr(from_data(club)) == "Dataset(own: 34 nodes, 34 features, 4 classes)"
     assert "tensor" not in repr(floor(from_data(club), parts))
     assert "array" not in repr(us.prospect(club, club.y))

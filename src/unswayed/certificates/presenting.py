@@ -38,7 +38,7 @@ def line(certs: "Certified") -> str:
     sure = ~certs.abstained
     median = f", median size {int(np.median(certs.size[sure]))}" if sure.any() else ""
     level = "" if certs.confidence is None else f", confidence {confidence_in_words(1 - certs.confidence)}"
-    return f"{type(certs).__name__}({plural(len(certs), certs.unit)}, {int(sure.sum())} certified{median}{level})"
+    return f"{type(certs).__name__}({plural(len(certs), certs.unit)}, {int(sure.sum()):,} certified{median}{level})"
 
 
 def statement(certs: "Certified", position: int) -> str:

@@ -39,6 +39,10 @@ class Dataset:
                     f"Labels must be one int64 number each, not {graph.y.dtype} of shape {tuple(graph.y.shape)}."
                 )
 
+    def __repr__(self) -> str:
+        what = f"{len(self.graphs)} graphs" if self.data is None else f"{self.data.num_nodes} nodes"
+        return f"Dataset({self.name}: {what}, {self.num_features} features, {self.num_classes} classes)"
+
     @property
     def graph(self) -> Data:
         """The one graph of a node-classification dataset."""

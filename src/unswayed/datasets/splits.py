@@ -34,6 +34,9 @@ class Split:
         if len(set(everything.tolist())) != len(everything):
             raise InputError("train, val and test overlap: a target may belong to one part only.")
 
+    def __repr__(self) -> str:
+        return f"Split({len(self.train)} train, {len(self.val)} val, {len(self.test)} test)"
+
 
 def split(
     dataset: Dataset,

@@ -68,15 +68,16 @@
     draw();
   }
 
-  const many = n => `${n} ${facts.unit}${n === 1 ? "" : "s"}`;
+  const told = n => n.toLocaleString("en-US");
+  const many = n => `${told(n)} ${facts.unit}${n === 1 ? "" : "s"}`;
   function draw() {
     const body = $("table").tBodies[0];
     body.replaceChildren(...rows.slice(0, shown).map(row));
     $("more").hidden = rows.length <= shown;
     $("more").textContent = `Show ${Math.min(200, rows.length - shown)} more`;
     $("rest").hidden = rows.length <= shown;
-    $("rest").textContent = `${rows.length - shown} more are in the page itself.`;
-    $("found").textContent = rows.length === total ? many(total) : `${rows.length} of ${many(total)}`;
+    $("rest").textContent = `${told(rows.length - shown)} more are in the page itself.`;
+    $("found").textContent = rows.length === total ? many(total) : `${told(rows.length)} of ${many(total)}`;
   }
 
   function row(i) {
