@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Data
-from torch_geometric.nn import GCN, GIN
+from torch_geometric.nn import GCN, GIN, GCNConv, global_mean_pool
 from torch_geometric.utils import to_networkx
 
 from unswayed.errors import UnsoundModel
@@ -38,6 +38,26 @@ def test_edge_attributes_are_refused_only_where_forward_takes_them(data):
     data.edge_attr, data.edge_weight = None, torch.ones(data.num_edges)
     with pytest.raises(UnsoundModel, match="edge_weight"):
         engine(GCN(FEATURES, 8, 2, CLASSES), Row(data, [0]))
+
+
+def test_weights_are_refused_whichever_of_several_graphs_carries_them():
+    """The largest alone was looked at, and the weights of the others were left out."""
+
+    class Weighed(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = GCNConv(2, 2)
+
+        def forward(self, x, edge_index, edge_weight=None, batch=None):
+            return global_mean_pool(self.conv(x, edge_index, edge_weight), batch)
+
+    link = torch.tensor([[0, 1], [1, 0]])
+    large, small = (Data(x=torch.randn(n, 2), edge_index=link) for n in (5, 4))
+    engine(Weighed(), AllPairs([large, small])).count(0, 2)
+    small.edge_weight = torch.ones(2)
+    for graphs in ([large, small], [small, large]):
+        with pytest.raises(UnsoundModel, match="edge_weight"):
+            engine(Weighed(), AllPairs(graphs))
 
 
 def weigh(data, name):

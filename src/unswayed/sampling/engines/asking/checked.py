@@ -114,7 +114,8 @@ class Checked(Engine):
     def _check_graphs(self) -> None:
         target = int(self.question.threat.entries.argmax())  # a graph of one node would show nothing
         layout, nodes = layout_of(self.question, target), self._nodes((target,))
-        soundness.check_edge_data(self.classifier, layout.graph)
+        for graph in self.question.threat.graphs_view() or [layout.graph]:
+            soundness.check_edge_data(self.classifier, graph)
 
         def alone(classifier: Classifier, i: int) -> Tensor:
             return self._try_alone(layout, nodes, i, classifier)
