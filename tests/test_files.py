@@ -74,3 +74,26 @@ def test_no_byte_of_a_list_of_contents_can_hide_an_array(tmp_path: Path) -> None
             except StoreError:
                 continue
             assert found == votes, place
+
+
+def test_what_is_no_file_is_written_to_and_never_replaced(tmp_path: Path) -> None:
+    """Somebody who may write into /dev, as in a container, would lose /dev/null to a report."""
+    pipe, heard = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: heard.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    write_atomically(pipe, b"new")
+    reader.join(10)
+    assert heard == [b"new"]
+    assert pipe.is_fifo()
+    assert os.listdir(tmp_path) == ["pipe"]
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    link, real = tmp_path / "link", tmp_path / "real" / "votes.npz"
+    link.symlink_to(real)
+    for content in (b"first", b"second"):  # to a file that is not there yet, and to one that is
+        write_atomically(link, content)
+        assert link.is_symlink()
+        assert real.read_bytes() == content

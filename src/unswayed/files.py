@@ -26,14 +26,15 @@ def beside(path: Path) -> Path:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write, fsync, rename: after a crash at any moment the path holds its old content or all of the new."""
-    new = beside(path)
+    """Write, fsync, rename: after a crash at any moment the path holds its old content or all of the new.
+
+    A link stays a link to the file that is written; a device or a pipe, such as /dev/null, is written to and never replaced.
+    """
     try:
-        with open(new, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(new, path)
+        if path.exists() and not path.is_file() and not path.is_dir():
+            path.write_bytes(content)
+        else:
+            _replace(Path(os.path.realpath(path)), content)
     except IsADirectoryError as error:
         raise InputError(f"{path} is a folder; name a file to write.") from error
     except FileNotFoundError as error:
@@ -42,6 +43,16 @@ def write_atomically(path: Path, content: bytes) -> None:
         ) from error
     except OSError as error:
         raise WorldError(f"{path} could not be written: {error.strerror or error}.") from error
+
+
+def _replace(path: Path, content: bytes) -> None:
+    new = beside(path)
+    try:
+        with open(new, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(new, path)
     finally:
         with suppress(OSError):  # it is there only if something stopped the writing
             new.unlink()
