@@ -182,3 +182,17 @@ def test_what_is_at_least_so_much_is_cut_off():
     assert summary.precision([0])[0] == 2 / 3
     assert "at least 66% is 0" in staying(summary)
     assert summary.precision_shown([0], 2) == ["0.66"]
+
+
+def test_a_model_that_ignores_the_structure_is_said_to():
+    """Graphs of 4 to 13 nodes; K is all pairs of each, and differs with the size of the graph alone."""
+    graphs = [Data(x=torch.ones(n, 1), edge_index=torch.tensor([[0, 1], [1, 0]])) for n in range(4, 14)]
+    silent = us.PairBallots(1, 2)
+    for weight in silent.voice.parameters():
+        torch.nn.init.zeros_(weight)
+    proofs = us.prove(silent, us.AllPairs(graphs))
+    summary = summarise(proofs, truth=proofs.label)
+    assert (proofs.size == [n * (n - 1) // 2 for n in range(4, 14)]).all()
+    assert "the model ignores the structure" in verdict(summary)
+    assert "The other 5 are proven against all that can be changed of them." in verdict(summary)
+    assert "ignores the structure" not in verdict(certify([SURE, SPLIT] * 5, truth=[0, 1] * 5))

@@ -45,7 +45,7 @@ from unswayed.proving import prove
 from unswayed.store import SETTINGS
 
 LABELS, TRAINED, HASHED = "label-ballots", "ballots", "hashed:"
-NO_EFFECT = ("store", "device", "floor", "report", "as_json", "positive")  # on what is proven
+NO_EFFECT = ("store", "device", "floor", "report", "csv", "as_json", "positive")  # on what is proven
 USUAL: dict[str, Any] = {"nodes": "test", "protocol": "transductive"}
 
 

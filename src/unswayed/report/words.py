@@ -1,6 +1,7 @@
 """The sentences of a report: what the certificates mean, for somebody who has never heard of one."""
 
 import numpy as np
+import numpy.typing as npt
 
 from unswayed.certificates.about import withstood
 from unswayed.certificates.presenting import plural
@@ -52,7 +53,13 @@ def headline(summary: Summary) -> str:
 
 def verdict(summary: Summary) -> str:
     """What a headline leaves out: wrong answers, silence, a model that says the same to all, and the floor."""
-    parts = (_others(summary), sides(summary), _monotony(summary), _base(summary), _floor(summary))
+    parts = (
+        _others(summary),
+        _unmoved(summary) or sides(summary),
+        _monotony(summary),
+        _base(summary),
+        _floor(summary),
+    )
     return " ".join(part for part in parts if part)
 
 
@@ -80,11 +87,12 @@ def _others(summary: Summary) -> str:
             "The true labels were not given, so this says nothing about how many of these answers are right."
         )
     strong = withstood(certs.sizes(change), size, certs.about.limit(change))
-    rest, known = len(certs) - int((strong & summary.right).sum()), summary.truth >= 0
+    rest, known, whole = len(certs) - int((strong & summary.right).sum()), summary.truth >= 0, _whole(summary)
     parts = [
         (int((strong & ~summary.right & known).sum()), "just as provably wrong"),
         (int((strong & ~known).sum()), "proven too, but of unknown truth"),
-        (int((~strong & ~certs.abstained).sum()), "proven against smaller attacks only"),
+        (int((~strong & whole).sum()), "proven against all that can be changed of them"),
+        (int((~strong & ~whole & ~certs.abstained).sum()), "proven against smaller attacks only"),
         (int(certs.abstained.sum()), "without an answer"),
     ]
     told = [f"{count:,} {words}" for count, words in parts if count]
@@ -92,6 +100,19 @@ def _others(summary: Summary) -> str:
         return f"The other {rest:,}: {', '.join(told)}." if told else ""
     words = next(words for count, words in parts if count)
     return f"The other one is {words}." if rest == 1 else f"The other {rest:,} are {words}."
+
+
+def _whole(summary: Summary) -> npt.NDArray[np.bool_]:
+    """Who withstands all that the attacker can change."""
+    about, size = summary.certs.about, summary.certs.size
+    return np.zeros(len(size), bool) if about.counts_nodes else size >= about.entries
+
+
+def _unmoved(summary: Summary) -> str:
+    """That the structure does not matter at all, where nothing that can be changed changes anything."""
+    if not _whole(summary).all():
+        return ""
+    return "Nothing that the attacker can change moves any of these answers: as far as that goes, the model ignores the structure."
 
 
 def _monotony(summary: Summary) -> str:
