@@ -194,5 +194,9 @@ def test_a_model_that_ignores_the_structure_is_said_to():
     summary = summarise(proofs, truth=proofs.label)
     assert (proofs.size == [n * (n - 1) // 2 for n in range(4, 14)]).all()
     assert "the model ignores the structure" in verdict(summary)
-    assert "The other 5 are proven against all that can be changed of them." in verdict(summary)
+    assert "The other 5 are proven against every change there can be." in verdict(summary)
+    wrong = summarise(proofs, truth=[1 - proofs.label[0], *proofs.label[1:]])  # of the smallest
+    assert "The other 5: 1 just as provably wrong, 4 proven against every change there can be" in verdict(
+        wrong
+    )
     assert "ignores the structure" not in verdict(certify([SURE, SPLIT] * 5, truth=[0, 1] * 5))

@@ -89,9 +89,9 @@ def _others(summary: Summary) -> str:
     strong = withstood(certs.sizes(change), size, certs.about.limit(change))
     rest, known, whole = len(certs) - int((strong & summary.right).sum()), summary.truth >= 0, _whole(summary)
     parts = [
-        (int((strong & ~summary.right & known).sum()), "just as provably wrong"),
-        (int((strong & ~known).sum()), "proven too, but of unknown truth"),
-        (int((~strong & whole).sum()), "proven against all that can be changed of them"),
+        (int(((strong | whole) & ~summary.right & known).sum()), "just as provably wrong"),
+        (int(((strong | whole) & ~known).sum()), "proven too, but of unknown truth"),
+        (int((~strong & whole & summary.right).sum()), "proven against every change there can be"),
         (int((~strong & ~whole & ~certs.abstained).sum()), "proven against smaller attacks only"),
         (int(certs.abstained.sum()), "without an answer"),
     ]
