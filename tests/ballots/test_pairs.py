@@ -163,3 +163,19 @@ def test_prove_freezes_and_covers_graphs_and_listed_pairs():
 def test_nodes_are_refused_with_what_to_do():
     with pytest.raises(InputError, match="BallotNetwork"):
         us.prove(net(), us.Row(graph(1), [0]))
+
+
+def test_a_graph_whose_score_no_double_holds_is_refused_even_if_smaller_ones_were_not():
+    frozen = net(in_channels=1)
+    with torch.no_grad():
+        for weight in frozen.parameters():
+            weight.zero_()
+        frozen.own[2].bias.fill_(2.0**30)
+        frozen.base[1] = 2.0**-19  # what decides, and is lost beside the nodes' own words
+    small, large = (Data(x=torch.ones(n, 1), edge_index=torch.zeros(2, 0).long()) for n in (2, 300))
+    frozen.freeze([small])
+    assert us.prove(frozen, us.AllPairs([small])).label.tolist() == [1]
+    with pytest.raises(UnsoundModel, match="too large to be added exactly"):
+        us.prove(frozen, us.AllPairs([large]))
+    with pytest.raises(UnsoundModel, match="too large to be added exactly"):
+        frozen(large.x, large.edge_index)

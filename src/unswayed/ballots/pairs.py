@@ -74,6 +74,7 @@ class PairBallots(Tabled):
         first, second = merged(edge_index, len(features))
         if self.frozen and not self.training:
             base = self.base_table
+            self._check_room(int(torch.bincount(of).max()) if len(of) else 0)
             own, said = self._looked_up(features, first, second)
         else:
             features, base = features.to(self.voice.weight), self.base
@@ -131,6 +132,7 @@ class PairBallots(Tabled):
         count = graph.num_nodes
         first, second = torch.tril_indices(count, count, offset=-1).flip(0) if listed is None else listed
         features = self._of(graph)
+        self._check_room(count)
         own, said = self._looked_up(features, *graph.pairs)
         _, effect = self._looked_up(features, first, second)
         present = torch.isin(pair_entries(torch.stack([first, second])), pair_entries(graph.pairs))
@@ -152,6 +154,10 @@ class PairBallots(Tabled):
         alone = int(base.abs().max()) + nodes * int(own.abs().max())
         if alone + nodes * (nodes - 1) // 2 * loudest >= EXACT:
             raise UnsoundModel("The scores are too large to be added exactly; train with smaller weights.")
+
+    def _check_room(self, nodes: int) -> None:
+        """Refuse a graph so much larger than those of `freeze` that a double might not hold its score."""
+        self._check_sums(self.own_table, self.ballot_table, self.base_table, nodes)
 
     def _looked_up(self, features: Tensor, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
         """(what each node says, what each link says), int64, from the tables."""
