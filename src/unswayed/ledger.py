@@ -39,6 +39,7 @@ class Ledger:
     votes: Votes | None
     fresh: list[Counted] = field(default_factory=list)  # counted since the votes were last joined
     redrawn: Votes | None = None  # the first part of a stored block; the store keeps the whole one
+    edge: int = 0  # the sample number that this poll ends at: no two pieces become one across it
 
     def __post_init__(self) -> None:
         if self.votes is None:
@@ -120,7 +121,8 @@ class Ledger:
         if not self.fresh:
             return
         fresh = self.joined(sorted(self.fresh, key=lambda counted: counted[0].start))
-        self.votes, self.fresh = whole(fresh if self.votes is None else self.votes + fresh), []
+        every = fresh if self.votes is None else self.votes + fresh
+        self.votes, self.fresh = whole(every, self.edge), []
         self._keep(self.votes)
 
     def _keep(self, votes: Votes) -> None:
@@ -194,11 +196,12 @@ class AdaptiveLedger(Ledger):
             self._keep(self.votes)
 
 
-def whole(votes: Votes) -> Votes:
-    """The same votes, in which pieces of one block that follow each other are one piece."""
+def whole(votes: Votes, edge: int = 0) -> Votes:
+    """The same votes, in which pieces of one block that follow each other are one piece, unless it would reach across the edge."""
     cell = votes.starts // BLOCK
     follows = (votes.starts[1:] == votes.stops[:-1]) & (cell[1:] == cell[:-1])
     follows &= (votes.stops[1:] - 1) // BLOCK == cell[1:]
+    follows &= (votes.stops[1:] <= edge) | (votes.starts[:-1] >= edge)
     follows &= np.all(votes.polled[1:] == votes.polled[:-1], axis=1)
     if not follows.any():
         return votes

@@ -123,7 +123,7 @@ def _counting(
 
 def counted(ledger: Ledger, runner: Runner, samples: int, progress: bool | None) -> Votes:
     """The ledger's votes of sample numbers 0 .. samples - 1, once what is missing was counted and some of it asked again."""
-    todo = missing(ledger.votes, samples)
+    todo, ledger.edge = missing(ledger.votes, samples), samples
     answers = sum(block.stop - block.start for block in todo) * len(ledger.question.threat)
     with watching(progress, answers, reach=partial(reach, ledger.question, samples, "strict")) as watch:
         ledger.fill(runner, todo, watch)

@@ -76,6 +76,20 @@ def test_a_poll_that_ends_later_with_fewer_samples_leaves_those_of_another_in_th
     assert us.load(tmp_path / "run").samples.max() > overtaken.more.samples.max()
 
 
+@pytest.mark.parametrize(
+    "pieces", [[(1000, 1300), (1500, 2000)], [(1200, 1400), (1400, 2000)], [(1000, 2000)]]
+)
+def test_fewer_samples_than_a_stopped_poll_was_to_count_are_cut_out_of_its_pieces(ask, tmp_path, pieces):
+    """What several workers had counted beyond became one piece with what was missing, and the poll ended in an error."""
+    stopped = ask(2_000, store=tmp_path)
+    counts = np.array([ask(stop).counts - ask(start).counts for start, stop in pieces])
+    starts, stops = np.array(pieces).T
+    polled = np.ones((len(pieces), 2), bool)
+    replace(stopped, blocks=counts, starts=starts, stops=stops, polled=polled).save(tmp_path / "votes.npz")
+    assert ask(1_500, store=tmp_path) == ask(1_500)
+    assert us.load(tmp_path) == ask(2_000)
+
+
 def test_a_runner_that_leaves_blocks_out_is_noticed(ask):
     later = SerialRunner()
 
