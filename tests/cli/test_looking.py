@@ -1,10 +1,13 @@
 """What was counted is looked at again: report, explain, frontier, demo and the list of datasets."""
 
+import io
 import json
 import re
 
+import numpy as np
 import pytest
 import torch
+from torch_geometric.datasets import KarateClub
 
 import unswayed as us
 
@@ -220,6 +223,27 @@ def test_demo_without_a_network_runs_on_a_made_up_graph_and_ends_in_what_it_mean
     assert "here certificates pay" in out
     assert "unswayed demo --dataset cora" in out.splitlines()[-1]
     assert (here / "unswayed-report.html").stat().st_size < 3_000_000
+
+
+@pytest.mark.parametrize("width", [40, 60, 100])
+def test_the_table_of_a_demo_cuts_nothing_off(width):
+    from rich.console import Console
+
+    from unswayed.cli import demo
+    from unswayed.report.terminal import fitting
+
+    club = KarateClub()[0]
+    proofs = us.prove(us.LabelBallots(4).freeze(club, known=club.y), us.Row(club, [0, 1, 2]))
+    votes = us.Votes.from_counts([[10_000, 0]] * 3, us.Flip(beta=0.7), 50)
+    found = {"proved, trained network": proofs, "smoothed, label ballots": us.certify(votes)}
+    shown = demo.Shown(found, np.zeros(3, int), 0.25)
+    place = Console(width=width, record=True, file=io.StringIO())
+    place.print(fitting(place, 2, lambda most: demo._table(shown, most)))
+    said = place.export_text()
+    assert "…" not in said
+    assert max(map(len, said.splitlines())) <= width
+    assert f"{shown.shares('smoothed, label ballots')[-1]:.0%}" in said
+    assert ("99.9% each" in said) == (width >= 80)
 
 
 def test_demo_speaks_json(call_json, monkeypatch, offline):

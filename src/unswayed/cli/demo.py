@@ -11,6 +11,8 @@ from unswayed.cli.certify import certify_words, save_report, words_of
 from unswayed.cli.common import beside, console, emit, note, working
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from unswayed.certificates import Certified
     from unswayed.datasets import Dataset, Split
 
@@ -176,26 +178,37 @@ def _report(data: "Dataset", parts: "Split", shown: Shown, out: Path) -> None:
 
 
 def _print(data: "Dataset", parts: "Split", shown: Shown, out: Path) -> None:
-    from rich.table import Table
+    from unswayed.report.terminal import fitting
 
     place, known = console(), len(parts.train) + len(parts.val)
     what = "students, which class is each in" if data.name == CONTACTS else "nodes, which group is each in"
     place.print(
         f"\n{data.graph.num_nodes} {what}? {known} are known; the other {len(parts.test)} are asked about.\n"
     )
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title_justify="left", title_style="bold")
-    table.title = "Right, and no K changed links of the node can change it"
-    for column in ("", *("no attack" if k == 0 else f"K = {k}" for k in AT), "holds with"):
-        table.add_column(column, justify="left" if column in ("", "holds with") else "right")
-    for name, certs in shown.certificates.items():
-        sure = "certainty" if certs.confidence is None else f"{certs.confidence:.1%} each"
-        style = "green" if name == shown.best else ""
-        table.add_row(name, *(f"{share:.0%}" for share in shown.shares(name)), sure, style=style)
-    table.add_row("no links at all (floor)", *[f"{shown.floor:.0%}"] * len(AT), "certainty", style="yellow")
-    place.print(table)
+    place.print(fitting(place, 2, lambda most: _table(shown, most)))
     place.print(f"\n{shown.sentence}", soft_wrap=True, markup=False, style="bold")
     place.print(f"\nThe report is in {out.resolve()}: open it in any browser.", soft_wrap=True, markup=False)
     place.print(NEXT, style="dim", soft_wrap=True, markup=False)
+
+
+def _table(shown: Shown, most: int) -> "Table":
+    """Shares at every size and how sure they are; in a narrow terminal without that, or at the largest size alone."""
+    from rich.table import Table
+
+    sizes = AT if most > 2 else AT[-1:]
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title_justify="left", title_style="bold")
+    table.title = "Right, and no K changed links of the node can change it"
+    table.add_column("")
+    for k in sizes:
+        table.add_column(f"K = {k}" if k else "no attack", justify="right")
+    table.add_column("holds with" if most > 3 else "")
+    rows = [(name, shown.shares(name), certs.confidence) for name, certs in shown.certificates.items()]
+    for name, shares, sure in [*rows, ("no links at all (floor)", [shown.floor] * len(AT), None)]:
+        told = "certainty" if sure is None else f"{sure:.1%} each"
+        style = "green" if name == shown.best else "" if name in shown.certificates else "yellow"
+        seen = [f"{share:.0%}" for share in shares[-len(sizes) :]]
+        table.add_row(name, *seen, told if most > 3 else "", style=style)
+    return table
 
 
 def _cora(out: Path, as_json: bool) -> None:
