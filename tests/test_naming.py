@@ -3,7 +3,7 @@ import pytest
 
 import unswayed as us
 from unswayed.errors import InputError
-from unswayed.naming import places, plain
+from unswayed.naming import check_places, places, plain
 
 
 @pytest.mark.parametrize(
@@ -65,3 +65,25 @@ def test_names_without_an_order_of_their_own_are_refused(names):
             ask()
     for listed in (["ham", "spam"], np.array(["ham", "spam"]), {"ham": 0, "spam": 1}.keys()):
         assert certs.named(classes=listed).answer.tolist() == ["spam"]
+
+
+@pytest.mark.parametrize(
+    ("names", "known", "fine"),
+    [
+        (["ham", "spam"], ["ham", "spam"], True),
+        (["good", "bad"], ["ham", "spam"], True),
+        (["spam", "ham"], ["ham", "spam"], False),
+        (["spam", "other"], ["ham", "spam"], False),
+        ([1, 2], [0, 1], True),  # a LabelEncoder's own
+        ([1, 0], [0, 1], False),
+        (["1", "0"], [0, 1], False),
+        ([2, 1], [1, 2], False),
+        (["a", "b"], [], True),
+    ],
+)
+def test_a_name_stays_with_the_class_that_has_it(names, known, fine):
+    if fine:
+        check_places(names, known)
+    else:
+        with pytest.raises(InputError, match="names come in its order"):
+            check_places(names, known)

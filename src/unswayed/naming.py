@@ -37,13 +37,19 @@ def plain(names: Iterable[Any]) -> tuple[Name, ...]:
 def check_places(names: Iterable[Any], known: Iterable[Any]) -> None:
     """Refuse names of which one is, to the classifier itself, another class's: labels would come under each other's names.
 
-    >>> check_places(["no", "yes"], known=[0, 1])
+    Classes that are only numbered from 0, as by a LabelEncoder, may have other numbers for names.
+
+    >>> check_places(["no", "yes"], known=[0, 1]), check_places([1, 2], known=[0, 1])
+    (None, None)
     """
-    place = {str(name): number for number, name in enumerate(known)}
-    for number, name in enumerate(plain(names)):
-        if (own := place.get(str(name), number)) != number:
+    given, own = plain(names), plain(known)
+    place = {str(name): number for number, name in enumerate(own)}
+    if own == tuple(range(len(own))) and set(map(str, given)) != set(place):
+        return
+    for number, name in enumerate(given):
+        if (other := place.get(str(name), number)) != number:
             raise InputError(
-                f"Class {number} is given the name {name!r}, which the classifier has for its class {own}; names come in its order: "
+                f"Class {number} is given the name {name!r}, which the classifier has for its class {other}; names come in its order: "
                 f"{', '.join(list(place)[:SHOWN])}{', …' * (len(place) > SHOWN)}."
             )
 
