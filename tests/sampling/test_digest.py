@@ -389,7 +389,7 @@ class Scaled:
 scaled = Scaled()
 """
 THEIRS = """
-import mine
+import mine, folder.mine
 from mine import *
 class Net(torch.nn.Module):
     def forward(self, x, edge_index): return {0}
@@ -399,7 +399,15 @@ def ask(x, edge_index): return {0}
 
 @pytest.mark.parametrize(
     "reads",
-    ["helper(x)", "mine.helper(x)", "scaled(x)", "Scaled()(x)", "x * SETTINGS['scale']", "x * SHARES[0]"],
+    [
+        "helper(x)",
+        "mine.helper(x)",
+        "folder.mine.helper(x)",
+        "scaled(x)",
+        "Scaled()(x)",
+        "x * SETTINGS['scale']",
+        "x * SHARES[0]",
+    ],
 )
 def test_code_and_settings_in_files_of_ones_own_matter_wherever_they_stand(reads, tmp_path, monkeypatch):
     """A store whose helper function was edited since went on with the votes of both."""
@@ -408,8 +416,10 @@ def test_code_and_settings_in_files_of_ones_own_matter_wherever_they_stand(reads
     (tmp_path / "theirs.py").write_text(THEIRS.format(reads))
     found = []
     for scale in (1, -1, 1):
-        (tmp_path / "mine.py").write_text(MINE.format(scale))
-        for name in ("mine", "theirs"):
+        for place in (tmp_path, tmp_path / "folder"):
+            place.mkdir(exist_ok=True)
+            (place / "mine.py").write_text(MINE.format(scale))
+        for name in ("mine", "folder", "folder.mine", "theirs"):
             monkeypatch.delitem(sys.modules, name, raising=False)
         linecache.checkcache()
         theirs = importlib.import_module("theirs")

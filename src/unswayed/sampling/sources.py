@@ -113,14 +113,20 @@ def _read(function: FunctionType) -> dict[str, Any]:
     """What a function names and its file holds, or a file of the user's own that it names: it decides the answer too."""
     if not _is_own(function.__module__, sys.modules.get(function.__module__)):
         return {}
-    found, held = dict[str, Any](), function.__globals__
+    found, held, parts = dict[str, Any](), function.__globals__, _names(function.__code__, PARTS)
     for name in _names(function.__code__, GLOBALS) & held.keys():
-        if not isinstance(module := held[name], ModuleType):
-            found[name] = held[name]
-        elif _is_own(module.__name__, module):
-            parts = _names(function.__code__, PARTS) & vars(module).keys()
-            found |= {f"{name}.{part}": vars(module)[part] for part in parts}
+        found |= _reached(name, held[name], parts)
     return {name: value for name, value in found.items() if _decides(value)}
+
+
+def _reached(name: str, value: Any, parts: set[str]) -> dict[str, Any]:
+    """The value itself; of a file, or a package, of the user's own all parts that are named so, each on the way once."""
+    if not isinstance(value, ModuleType):
+        return {name: value}
+    found = dict[str, Any]()
+    for part in parts & vars(value).keys() if _is_own(value.__name__, value) else ():
+        found |= _reached(f"{name}.{part}", vars(value)[part], parts - {part})
+    return found
 
 
 def _decides(value: Any) -> bool:
