@@ -4,7 +4,6 @@ import copy
 import pickle
 import threading
 
-import networkx as nx
 import numpy as np
 import pytest
 import torch
@@ -405,40 +404,6 @@ def test_an_undecided_node_is_abstained_on(data):
     service = us.Smoothed(Coin(), us.Flip(beta=0.51), data, samples=200, alpha=0.001, audit=0)
     labels = np.concatenate([service.predict([i % N]) for i in range(60)])
     assert (labels == -1).mean() > 0.95
-
-
-NAMED = {
-    "numbers in another order": [(4, 2), (2, 0), (0, 1), (1, 3), (3, 4), (4, 0), (5, 4), (6, 1)],
-    "pairs of numbers": [((0, 1), (0, 0)), ((0, 0), (1, 0)), ((1, 0), (1, 1)), ((1, 1), (2, 1))],
-    "text": [("ann", "bob"), ("bob", "cem"), ("cem", "dee"), ("eve", "cem")],
-}
-
-
-@pytest.mark.parametrize("names", NAMED)
-def test_nodes_that_have_names_are_answered_for_by_name(names, tmp_path):
-    """A node's number in the graph's own order may be another node's name."""
-    graph = nx.Graph(NAMED[names])
-    nodes = sorted(graph)
-    known = torch.arange(len(nodes)) % 2
-    model = us.LabelBallots(2).freeze(graph, known=torch.where(torch.arange(len(nodes)) == 1, -1, known))
-    service = us.Smoothed(model, None, graph)
-    service.save(tmp_path / "service")
-    direct = us.prove(model, us.Row(graph, nodes))
-    for one in (service, us.Smoothed.load(tmp_path / "service", model)):
-        mine = one.certify(nodes)
-        assert mine.targets.tolist() == direct.targets.tolist()
-        assert mine.about.target_names == direct.about.target_names
-        assert (mine.label.tolist(), mine.size.tolist()) == (direct.label.tolist(), direct.size.tolist())
-
-
-def test_a_threat_that_calls_the_same_nodes_by_other_names_is_refused():
-    graph = nx.Graph(NAMED["text"])
-    model = us.LabelBallots(2).freeze(graph, known=torch.arange(5) % 2)
-    service = us.Smoothed(model, None, graph)
-    other = nx.relabel_nodes(graph, {"ann": "bob", "bob": "ann"})
-    assert service.certify(us.Row(graph, ["ann"])).targets.tolist() == [0]
-    with pytest.raises(InputError, match="another graph"):
-        service.certify(us.Row(other, ["ann"]))
 
 
 @pytest.mark.parametrize("way", [pickle.dumps, copy.copy, copy.deepcopy])

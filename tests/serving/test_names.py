@@ -1,0 +1,41 @@
+"""A service knows nodes by the names that their graph gives them."""
+
+import networkx as nx
+import pytest
+import torch
+
+import unswayed as us
+from unswayed.errors import InputError
+
+NAMED = {
+    "numbers in another order": [(4, 2), (2, 0), (0, 1), (1, 3), (3, 4), (4, 0), (5, 4), (6, 1)],
+    "pairs of numbers": [((0, 1), (0, 0)), ((0, 0), (1, 0)), ((1, 0), (1, 1)), ((1, 1), (2, 1))],
+    "text": [("ann", "bob"), ("bob", "cem"), ("cem", "dee"), ("eve", "cem")],
+}
+
+
+@pytest.mark.parametrize("names", NAMED)
+def test_nodes_that_have_names_are_answered_for_by_name(names, tmp_path):
+    """A node's number in the graph's own order may be another node's name."""
+    graph = nx.Graph(NAMED[names])
+    nodes = sorted(graph)
+    known = torch.arange(len(nodes)) % 2
+    model = us.LabelBallots(2).freeze(graph, known=torch.where(torch.arange(len(nodes)) == 1, -1, known))
+    service = us.Smoothed(model, None, graph)
+    service.save(tmp_path / "service")
+    direct = us.prove(model, us.Row(graph, nodes))
+    for one in (service, us.Smoothed.load(tmp_path / "service", model)):
+        mine = one.certify(nodes)
+        assert mine.targets.tolist() == direct.targets.tolist()
+        assert mine.about.target_names == direct.about.target_names
+        assert (mine.label.tolist(), mine.size.tolist()) == (direct.label.tolist(), direct.size.tolist())
+
+
+def test_a_threat_that_calls_the_same_nodes_by_other_names_is_refused():
+    graph = nx.Graph(NAMED["text"])
+    model = us.LabelBallots(2).freeze(graph, known=torch.arange(5) % 2)
+    service = us.Smoothed(model, None, graph)
+    other = nx.relabel_nodes(graph, {"ann": "bob", "bob": "ann"})
+    assert service.certify(us.Row(graph, ["ann"])).targets.tolist() == [0]
+    with pytest.raises(InputError, match="another graph"):
+        service.certify(us.Row(other, ["ann"]))
