@@ -59,6 +59,11 @@ def test_every_size_counts_where_links_say_more() -> None:
     assert aims_of(room_of(dataset, split), None) == Aims()
 
 
+@pytest.mark.parametrize(("size", "at"), [(1, (0, 1, 2)), (2, (0, 1, 2, 3, 4)), (5, (0, 1, 2, 3, 5, 10))])
+def test_nobody_judges_beyond_twice_the_attack(size: int, at: tuple[int, ...]) -> None:
+    assert BallotSettings(attack_size=size).judged_at == at
+
+
 def test_sizes_shrink_with_the_nodes_in_sight() -> None:
     dataset, split = graph(60, 0.0, friends=True)
     few = Split(split.train[:20], split.train[20:32], torch.cat([split.train[32:], split.val, split.test]))

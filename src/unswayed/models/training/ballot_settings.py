@@ -44,8 +44,9 @@ class BallotSettings:
 
     @property
     def judged_at(self) -> tuple[int, ...]:
-        """The sizes at which validation nodes judge: none, a few, the size trained against, and twice that."""
-        return 0, 1, 2, 3, self.attack_size, 2 * self.attack_size
+        """The sizes at which validation nodes judge: none, a few, the size trained against, and twice that, but none beyond it."""
+        last = 2 * self.attack_size
+        return tuple(sorted({size for size in (0, 1, 2, 3, self.attack_size, last) if size <= last}))
 
     def worst_share(self, step: int) -> float:
         """How much of the loss the worst case is in this step."""
