@@ -20,6 +20,7 @@ SIZES = {  # as published: graphs, nodes, undirected edges, features, class size
     "nci1": (4110, 122747, 132753, 37, [2053, 2057]),
     "imdb-binary": (1000, 19773, 96531, 0, [500, 500]),
     "highschool": (1, 327, 5818, 0, [37, 33, 40, 33, 29, 38, 44, 39, 34]),
+    "primaryschool": (1, 242, 8317, 0, [23, 25, 23, 26, 23, 22, 21, 23, 22, 24, 10]),
     "amherst41": (1, 1934, 79835, 71, [147, 309, 358, 363, 380, 377]),
     "cornell5": (1, 15903, 663774, 302, [126, 403, 1695, 2518, 2690, 2942, 2882, 2647]),
     "polblogs": (1, 1222, 16714, 0, [586, 636]),
@@ -153,7 +154,7 @@ def test_a_cache_that_cannot_be_written_is_named_and_not_the_network(tmp_path, m
         datasets.load("mutag", fetch=True)
 
 
-@pytest.mark.parametrize("name", ["highschool", "polblogs", "emaileucore"])
+@pytest.mark.parametrize("name", ["highschool", "primaryschool", "polblogs", "emaileucore"])
 def test_nodes_without_features_get_ones(name):
     dataset = load_or_skip(name)
     assert dataset.num_features == 0
@@ -176,15 +177,16 @@ def test_packing_numbers_anew_changes_nothing_and_another_number_does(tmp_path):
     assert catalog.digest(tmp_path / "damaged.npz") == "unreadable"
 
 
-def test_a_dataset_without_a_home_on_the_web_says_so(tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", ["highschool", "primaryschool"])
+def test_a_dataset_without_a_home_on_the_web_says_so(name, tmp_path):
     with pytest.raises(InputError, match="package index"):
-        sources.from_web(catalog.entry("highschool"), tmp_path)
+        sources.from_web(catalog.entry(name), tmp_path)
 
 
 @pytest.mark.parametrize("name", catalog.NAMES)
 def test_every_other_file_has_an_address_on_the_web(name):
     about = catalog.entry(name)
-    if name != "highschool":
+    if name not in ("highschool", "primaryschool"):
         assert all(address.url.startswith("https://") for address in sources.web_addresses(about))
 
 

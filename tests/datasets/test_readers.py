@@ -56,8 +56,9 @@ def test_no_feature_of_the_real_tables_tells_the_year():
     assert float((held.max(dim=1).values / held.sum(dim=1)).max()) < 0.9
 
 
-def test_contacts_are_counted_once_and_classes_belong_to_students(tmp_path):
-    about = catalog.entry("highschool")
+@pytest.mark.parametrize("name", ["highschool", "primaryschool"])
+def test_contacts_are_counted_once_and_classes_belong_to_students(name, tmp_path):
+    about = catalog.entry(name)
     text = "10 7 9 MP PC\n20 9 7 PC MP\n30 9 11 PC PC\n"
     (tmp_path / about.files[0]).write_text(text)
     read = readers._contacts(tmp_path, about)

@@ -53,7 +53,7 @@ def list_datasets(as_json: Json = False) -> None:
     if as_json:
         print(json.dumps({"rows": rows}))
         return
-    line = "{dataset:<11} {task:<6} {graphs:>6} {nodes:>7} {edges:>7} {features:>9} {classes:>8}  {place}"
+    line = "{dataset:<13} {task:<6} {graphs:>6} {nodes:>7} {edges:>7} {features:>9} {classes:>8}  {place}"
     print(line.format(**{name: name for name in rows[0]}))
     for row in rows:
         absent = row["problem"] or f"not here: unswayed data fetch {row['dataset']}"

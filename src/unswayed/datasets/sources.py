@@ -173,7 +173,7 @@ def web_addresses(entry: Entry) -> list[Address]:
             return [Address(pyg.Amazon.url + entry.files[0], entry.files[0])]
         case "tolokers":
             return [Address(f"{pyg.HeterophilousGraphDataset.url}/{entry.files[0]}", entry.files[0])]
-        case "highschool":
+        case "highschool" | "primaryschool":
             raise InputError("it is fetched from a package index only")
         case _:
             return [Address(f"{pyg.Planetoid.url}/{file}", file) for file in entry.files]
