@@ -64,6 +64,15 @@ def test_every_class_has_its_share(toy):
     assert uneven.labels[split.val].bincount().tolist() == [15, 6, 1]
 
 
+def test_a_share_may_be_of_all_nodes_whatever_their_classes(toy):
+    split = datasets.split(toy, 4, test="rest", labelled=0.2, draw="nodes")
+    assert (len(split.train), len(split.val), len(split.test)) == (135, 45, 720)
+    known = torch.cat([split.train, split.val])
+    assert toy.labels[known].bincount().tolist() != [60, 60, 60]
+    with pytest.raises(InputError, match="'nodes'"):
+        datasets.split(toy, 4, labelled=0.2, draw="edges")
+
+
 @pytest.mark.parametrize("share", [0.0, 1.0, 20])
 def test_a_share_is_between_none_and_all(toy, share):
     with pytest.raises(InputError, match="share"):

@@ -1,6 +1,7 @@
 """One small graph through every method that needs little, and rows, page and figure from made-up results."""
 
 import json
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -12,7 +13,18 @@ from torch_geometric.data import Data
 import unswayed as us
 from unswayed.datasets import Dataset, split
 from unswayed.errors import InputError
-from unswayed.experiments.paying import Case, Result, bench, cases, methods, others, page, prepare, results
+from unswayed.experiments.paying import (
+    DRAWN,
+    Case,
+    Result,
+    bench,
+    cases,
+    methods,
+    others,
+    page,
+    prepare,
+    results,
+)
 from unswayed.experiments.paying.rows import AT, allowed, gains, rows_of, with_new_floors
 from unswayed.models.floors import Floor
 from unswayed.models.structure_free import ALL_SEEN
@@ -84,6 +96,24 @@ def test_the_proved_rows_are_what_prove_says(kept, blocks):
     )
     size, right = proofs.sizes("deletes"), proofs.label == blocks.labels[half].numpy()
     assert row["certified_accuracy"]["3"] == pytest.approx(np.mean(right & (size >= 3)))
+
+
+def test_labels_drawn_at_random_are_told_with_ties_lost_too(blocks, tmp_path, monkeypatch):
+    monkeypatch.setattr(bench, "load", lambda name, fetch: blocks)
+    prepare(cases((0,), ["highschool"], methods=[DRAWN]), runs=tmp_path, say=lambda words: None)
+    (kept,) = results(tmp_path)
+    parts = split(blocks, 0, test="rest", draw="nodes")
+    truth, size = blocks.labels[parts.test].numpy(), kept.arrays["ties lost"]
+    assert kept.arrays["truth"].tolist() == truth.tolist()
+    proven = np.where(kept.arrays["label"] == truth, kept.arrays["any"], -1)
+    assert (size <= proven).all()
+    assert (size[truth == 2] == proven[truth == 2]).all()  # the last class loses every tie anyway
+    row = next(row for row in rows_of([kept]) if row["budget"] == "any")
+    assert row["certified_if_ties_are_lost"]["3"] == pytest.approx(np.mean(size >= 3))
+    assert row["floor"] == row["floors"]["majority"]
+    assert "| highschool | lost | 1 |" in page.drawn([row])
+    # its targets are others: their floors are nobody else's
+    assert rows_of([replace(kept, case=Case("highschool", "inductive", 0, "label ballots"))], [row]) == []
 
 
 def test_floors_that_were_not_measured_again_are_those_of_earlier_rows(kept):

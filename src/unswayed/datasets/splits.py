@@ -45,12 +45,14 @@ def split(
     test: int | Literal["rest"] = 100,
     per_class: int = 20,
     labelled: float | None = None,
+    draw: Literal["class", "nodes"] = "class",
 ) -> Split:
     """A random split that depends on the seed and the dataset alone.
 
     Nodes: `per_class` of each class to train on, 500 to choose with (fewer on small graphs). Where `labelled` is given
     or declared by the dataset, that share of each class has a known label instead: three quarters of them to train on,
-    one quarter to choose with, and no other label is ever read. Then `test` nodes, or all
+    one quarter to choose with, and no other label is ever read; with `draw="nodes"` it is that share of all nodes, whatever
+    their classes, so that a class may have more or fewer. Then `test` nodes, or all
     remaining ones with "rest"; 100 test nodes are the first 100 of the rest. Graphs: a tenth to test on, a tenth of the
     others to choose with.
     """
@@ -60,7 +62,7 @@ def split(
         return _graph_split(order)
     share = dataset.labelled if labelled is None else labelled
     train, val, others = (
-        _by_class(order, dataset, per_class) if share is None else _by_share(order, dataset, share)
+        _by_class(order, dataset, per_class) if share is None else _by_share(order, dataset, share, draw)
     )
     if test != "rest" and not 0 < test <= len(others):
         raise InputError(f"test must lie between 1 and {len(others)} nodes, or be 'rest', not {test}.")
@@ -75,11 +77,14 @@ def _by_class(order: np.ndarray, dataset: Dataset, per_class: int) -> tuple[np.n
     return train, rest[:validation], rest[validation:]
 
 
-def _by_share(order: np.ndarray, dataset: Dataset, share: float) -> tuple[np.ndarray, ...]:
+def _by_share(order: np.ndarray, dataset: Dataset, share: float, draw: str) -> tuple[np.ndarray, ...]:
     if not 0 < share < 1:
         raise InputError(f"labelled is the share of nodes with a known label, between 0 and 1, not {share}.")
-    own, part = dataset.labels.numpy()[order], np.full(len(order), 2)
-    for c in range(dataset.num_classes):
+    if draw not in ("class", "nodes"):
+        raise InputError(f"draw says what a share is taken of, 'class' or 'nodes', not {draw!r}.")
+    part = np.full(len(order), 2)
+    own = dataset.labels.numpy()[order] if draw == "class" else np.zeros(len(order))
+    for c in np.unique(own):
         mine = np.flatnonzero(own == c)
         known = round(share * len(mine))
         part[mine[:known]] = 0

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 DATASETS = (
     "highschool",
+    "primaryschool",
     "amherst41",
     "cornell5",
     "polblogs",
@@ -45,6 +46,9 @@ FLAGGED = ("tolokers",)  # one label is rare and matters: nodes that are to stay
 EVERY = (*DATASETS, *GRAPHS, *FLAGGED)
 PROTOCOLS = ("inductive", "transductive")
 METHODS = ("floors", "label ballots", "trained", "hashed", "smoothed")
+DRAWN = (
+    "drawn at random"  # label ballots again, of labels drawn whatever their classes, in a table of its own
+)
 METHODS_OF = dict.fromkeys(GRAPHS, ("floors", "pairs")) | dict.fromkeys(FLAGGED, ("flags",))
 COMMAND = "unswayed reproduce paying"
 
@@ -76,6 +80,12 @@ def free_of_protocol(dataset: str, method: str) -> bool:
     return not learns
 
 
+def methods_of(dataset: str) -> tuple[str, ...]:
+    """What is done with a dataset; labels are drawn anew where a share of them is known."""
+    usual = METHODS if entry(dataset).labelled is None else (*METHODS, DRAWN)
+    return METHODS_OF.get(dataset, usual)
+
+
 def cases(
     seeds: Collection[int],
     datasets: Collection[str] = EVERY,
@@ -85,11 +95,11 @@ def cases(
     """Every result wanted, seeds outermost, so that an interrupted run has every graph for fewer splits."""
     check_names("dataset", datasets, EVERY)
     check_names("protocol", protocols, PROTOCOLS)
-    check_names("method", methods, (*METHODS, "pairs", "flags"))
+    check_names("method", methods, (*METHODS, DRAWN, "pairs", "flags"))
     for seed in seeds:
         for dataset in (name for name in EVERY if name in datasets):
             for protocol in (name for name in PROTOCOLS if name in protocols):
-                for method in METHODS_OF.get(dataset, METHODS):
+                for method in methods_of(dataset):
                     if methods is not None and method not in methods:
                         continue
                     if protocol == PROTOCOLS[0] or not free_of_protocol(dataset, method):

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,12 @@ from torch_geometric.nn import SimpleConv
 import unswayed as us
 from unswayed.ballots.fixed import SCALE
 from unswayed.ballots.links import Links, codes
-from unswayed.datasets import Dataset
+from unswayed.datasets import Dataset, split
 from unswayed.experiments.kept_results import Arrays, Facts
+from unswayed.experiments.paying import DRAWN
 from unswayed.experiments.paying.bench import CHANGES, Bench
 from unswayed.experiments.paying.others import flags, pairs
-from unswayed.models.floors import floor
+from unswayed.models.floors import floor, most_common
 from unswayed.models.structure_free import all_floors
 from unswayed.models.training import fit
 from unswayed.models.training.hashed import fit_hashed
@@ -59,6 +61,26 @@ def floors(bench: Bench) -> tuple[Arrays, Facts]:
 def label_ballots(bench: Bench) -> tuple[Arrays, Facts]:
     """Exact, without any training."""
     return bench.proved(bench.label_ballots)
+
+
+def drawn(bench: Bench) -> tuple[Arrays, Facts]:
+    """Label ballots where known labels are drawn whatever their classes, and every other node is tested.
+
+    Also what would be proved if a tie were lost: each true class takes the last number, and so gives way in every tie.
+    """
+    parts = split(bench.dataset, bench.case.seed, test="rest", draw="nodes")
+    own = replace(bench, parts=parts)
+    arrays, facts = own.proved(own.label_ballots)
+    graph, truth, last = bench.dataset.graph, bench.dataset.labels[parts.test], bench.dataset.num_classes - 1
+    known, lost = own.known(parts.train, parts.val), np.full(len(truth), -1)
+    for c in np.unique(truth.numpy()).tolist():
+        turned = torch.where(known == c, last, torch.where(known == last, c, known))
+        network = us.LabelBallots(last + 1).freeze(graph, known=turned)
+        proofs = us.prove(network, us.Row(graph, parts.test[truth == c]))
+        lost[truth.numpy() == c] = np.where(proofs.label == last, proofs.size, -1)
+    majority = {"majority": np.full(len(truth), most_common(bench.dataset.labels, parts))}
+    alone = {} if bench.dataset.num_features else majority
+    return {**own.common(), **arrays, **alone, "ties lost": lost}, {**facts, "model": "label ballots"}
 
 
 def trained(bench: Bench) -> tuple[Arrays, Facts]:
@@ -199,6 +221,7 @@ METHOD_OF: dict[str, Callable[[Bench], tuple[Arrays, Facts]]] = {
     "label ballots": label_ballots,
     "trained": trained,
     "hashed": hashed,
+    DRAWN: drawn,
     "smoothed": smoothed,
     "pairs": pairs,
     "flags": flags,

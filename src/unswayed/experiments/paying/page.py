@@ -8,7 +8,7 @@ import numpy as np
 
 from unswayed.errors import InputError
 from unswayed.experiments.marked_pages import fill
-from unswayed.experiments.paying import FLAGGED, GRAPHS, METHODS, Result
+from unswayed.experiments.paying import DRAWN, FLAGGED, GRAPHS, METHODS, Result
 from unswayed.experiments.paying.figure import draw
 from unswayed.experiments.paying.rows import (
     AT,
@@ -64,6 +64,7 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
         "floors": floors(main),
         **shares,
         "noises": table(grouped(noises, "any"), kinds),
+        "drawn": drawn([row for row in nodes if row["method"] == DRAWN]),
         "graphs": graphs([row for row in rows if row["dataset"] in GRAPHS]),
         "flags": flags([row for row in rows if row["dataset"] in FLAGGED]),
         "sources": sources(rows),
@@ -117,6 +118,17 @@ def table(groups: dict[Group, list[Row]], told: dict[str, str]) -> str:
     return "".join(lines)
 
 
+def drawn(rows: Sequence[Row]) -> str:
+    """Label ballots of labels drawn at random: certified accuracy with its standard error, and the same if ties were lost."""
+    lines = [_head("graph", "ties", "splits", *(f"K = {k}" for k in AT))]
+    ties = {"to the lower class": "certified_accuracy", "lost": "certified_if_ties_are_lost"}
+    for (dataset, *_), mine in grouped(rows, "any").items():
+        for told, name in ties.items():
+            shares = np.array([[row[name][str(k)] for k in AT] for row in mine]).T
+            lines.append(_line(dataset, told, len(mine), *(with_error(own).lstrip("+") for own in shares)))
+    return "".join(lines)
+
+
 def graphs(rows: Sequence[Row]) -> str:
     """Whole graphs whose pairs vote: certified accuracy beside what counts of nodes say, and the gain."""
     lines = [_head("graphs", "splits", "floor", *(f"K = {k}" for k in GRAPHS_AT), "gain at 1", "at 5")]
@@ -148,7 +160,7 @@ def sources(rows: Sequence[Row]) -> str:
         f"- `{command}`, commit {commit}, {device}; rows in `docs/results/paying.json`\n"
         for command, commit, device in told
     ]
-    for method in (*METHODS, "pairs", "flags"):
+    for method in (*METHODS, DRAWN, "pairs", "flags"):
         spent = [row["seconds"] for row in rows if row["method"] == method and row["budget"] == "any"]
         if spent:
             lines.append(

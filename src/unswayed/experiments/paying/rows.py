@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from unswayed.certificates import Certificates, certify
 from unswayed.certificates.about import withstood
-from unswayed.experiments.paying import EVERY, GRAPHS, METHODS, PROTOCOLS, Result, free_of_protocol
+from unswayed.experiments.paying import DRAWN, EVERY, GRAPHS, METHODS, PROTOCOLS, Result, free_of_protocol
 from unswayed.models.structure_free import ALL_SEEN
 from unswayed.theory.noise import noise_from_dict
 from unswayed.votes import Votes
@@ -24,7 +24,8 @@ Group = tuple[str, str, str, str]
 FLAG = 1
 # methods whose networks learn what the teacher said of every node in sight, validation nodes among them
 LEARN_ALL_SEEN = ("hashed", "smoothed")
-NOT_FLOORS = ("truth", "degree", "label", *BUDGETS)
+NOT_FLOORS = ("truth", "degree", "label", "ties lost", *BUDGETS)
+OWN_FLOORS = ("flags", DRAWN)  # methods whose results hold the floors of their own targets
 # noises by kind, each at its best setting, and the best of all
 FAMILIES: dict[str, Callable[[Row], bool]] = {
     "smoothed": lambda noise: True,
@@ -42,12 +43,13 @@ def rows_of(results: Sequence[Result], earlier: Sequence[Row] = ()) -> list[Row]
     nodes were asked, of all of them: the nodes asked are the first of a random order.
     """
     floors = {(r.case.dataset, r.case.seed): r for r in results if r.case.method == "floors"}
-    before = {(row["dataset"], row["seed"], row["test_targets"]): row["floors"] for row in earlier}
-    all_of = {(row["dataset"], row["seed"]): row["floors"] for row in sorted(earlier, key=_targets)}
+    shared = [row for row in earlier if row["method"] not in OWN_FLOORS]
+    before = {(row["dataset"], row["seed"], row["test_targets"]): row["floors"] for row in shared}
+    all_of = {(row["dataset"], row["seed"]): row["floors"] for row in sorted(shared, key=_targets)}
 
     def heights(result: Result, targets: int) -> Row | None:
         place = result.case.dataset, result.case.seed
-        beside = result if result.case.method == "flags" else floors.get(place)
+        beside = result if result.case.method in OWN_FLOORS else floors.get(place)
         return (
             before.get((*place, targets), all_of.get(place)) if beside is None else floors_of(beside, targets)
         )
@@ -57,7 +59,8 @@ def rows_of(results: Sequence[Result], earlier: Sequence[Row] = ()) -> list[Row]
         case = result.case
         if case.method == "floors":
             continue
-        spread = free_of_protocol(case.dataset, case.method) and case.dataset not in GRAPHS
+        once = case.dataset in GRAPHS or case.method == DRAWN
+        spread = free_of_protocol(case.dataset, case.method) and not once
         for protocol in PROTOCOLS if spread else (case.protocol,):
             for method in methods_of(result):
                 rows += _rows(result, heights, protocol, method)
@@ -107,6 +110,7 @@ def _rows(
             "certified_accuracy": dict(zip(map(str, AT), proven.tolist(), strict=True)),
             "wall": {str(k): float(np.mean(degree > k)) for k in AT},
             **(flagged(result, label, size, own_links) if result.case.method == "flags" else {}),
+            **(ties_lost(result) if result.case.method == DRAWN and budget == "any" else {}),
             **{name: facts[name] for name in ("seconds", "device", "command", "commit")},
         }
 
@@ -126,6 +130,12 @@ def flagged(
     }
 
 
+def ties_lost(result: Result) -> Row:
+    """What would be proved if a tie went against the true class, wherever that stands in the order of classes."""
+    proven = withstood(result.arrays["ties lost"], AT, None).mean(axis=1)
+    return {"certified_if_ties_are_lost": dict(zip(map(str, AT), proven.tolist(), strict=True))}
+
+
 def allowed(heights: dict[str, float], protocol: str, method: str) -> list[str]:
     """The floors that have seen no more than the protocol allows, and learnt from no more nodes than the method's networks."""
     fair = [name for name in heights if protocol in name or "distilled" not in name]
@@ -133,8 +143,9 @@ def allowed(heights: dict[str, float], protocol: str, method: str) -> list[str]:
 
 
 def height(heights: dict[str, float], protocol: str, method: str) -> Row:
-    """The floors of a row, and the strongest that it is held against."""
-    return {"floor": max(heights[name] for name in allowed(heights, protocol, method)), "floors": heights}
+    """The floors of a row, and the strongest that it is held against; None where none was measured."""
+    fair = [heights[name] for name in allowed(heights, protocol, method)]
+    return {"floor": max(fair, default=None), "floors": heights}
 
 
 def with_new_floors(rows: Sequence[Row], results: Sequence[Result]) -> list[Row]:
@@ -142,7 +153,7 @@ def with_new_floors(rows: Sequence[Row], results: Sequence[Result]) -> list[Row]
     floors = {(r.case.dataset, r.case.seed): r for r in results if r.case.method == "floors"}
     return [
         {**row, **height(floors_of(beside, _targets(row)), row["protocol"], row["method"])}
-        if (beside := floors.get((row["dataset"], row["seed"]))) is not None
+        if row["method"] != DRAWN and (beside := floors.get((row["dataset"], row["seed"]))) is not None
         else row
         for row in rows
     ]
@@ -224,7 +235,7 @@ def grouped(rows: Sequence[Row], budget: str) -> dict[Group, list[Row]]:
     for row in rows:
         if row["budget"] == budget:
             found[row["dataset"], row["protocol"], row["method"], budget].append(row)
-    methods = (*METHODS, *FAMILIES, "pairs", "flags")
+    methods = (*METHODS, *FAMILIES, DRAWN, "pairs", "flags")
     return dict(
         sorted(
             found.items(),
