@@ -103,15 +103,15 @@ def test_labels_drawn_at_random_are_told_with_ties_lost_too(blocks, tmp_path, mo
     prepare(cases((0,), ["highschool"], methods=[DRAWN]), runs=tmp_path, say=lambda words: None)
     (kept,) = results(tmp_path)
     parts = split(blocks, 0, test="rest", draw="nodes")
-    truth, size = blocks.labels[parts.test].numpy(), kept.arrays["ties lost"]
+    truth, size = blocks.labels[parts.test].numpy(), kept.arrays["ties are lost"]
     assert kept.arrays["truth"].tolist() == truth.tolist()
     proven = np.where(kept.arrays["label"] == truth, kept.arrays["any"], -1)
     assert (size <= proven).all()
     assert (size[truth == 2] == proven[truth == 2]).all()  # the last class loses every tie anyway
     row = next(row for row in rows_of([kept]) if row["budget"] == "any")
-    assert row["certified_if_ties_are_lost"]["3"] == pytest.approx(np.mean(size >= 3))
+    assert row["certified_if"]["ties are lost"]["3"] == pytest.approx(np.mean(size >= 3))
     assert row["floor"] == row["floors"]["majority"]
-    assert "| highschool | lost | 1 |" in page.drawn([row])
+    assert "| highschool | ties are lost | 1 |" in page.drawn([row])
     # its targets are others: their floors are nobody else's
     assert rows_of([replace(kept, case=Case("highschool", "inductive", 0, "label ballots"))], [row]) == []
 

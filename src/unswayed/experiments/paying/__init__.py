@@ -49,6 +49,7 @@ METHODS = ("floors", "label ballots", "trained", "hashed", "smoothed")
 DRAWN = (
     "drawn at random"  # label ballots again, of labels drawn whatever their classes, in a table of its own
 )
+TIES_LOST, TRAINING_ALONE = STRICTER = ("ties are lost", "and training labels alone speak")
 METHODS_OF = dict.fromkeys(GRAPHS, ("floors", "pairs")) | dict.fromkeys(FLAGGED, ("flags",))
 COMMAND = "unswayed reproduce paying"
 

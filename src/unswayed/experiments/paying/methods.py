@@ -17,7 +17,7 @@ from unswayed.ballots.fixed import SCALE
 from unswayed.ballots.links import Links, codes
 from unswayed.datasets import Dataset, split
 from unswayed.experiments.kept_results import Arrays, Facts
-from unswayed.experiments.paying import DRAWN
+from unswayed.experiments.paying import DRAWN, TIES_LOST, TRAINING_ALONE
 from unswayed.experiments.paying.bench import CHANGES, Bench
 from unswayed.experiments.paying.others import flags, pairs
 from unswayed.models.floors import floor, most_common
@@ -66,21 +66,33 @@ def label_ballots(bench: Bench) -> tuple[Arrays, Facts]:
 def drawn(bench: Bench) -> tuple[Arrays, Facts]:
     """Label ballots where known labels are drawn whatever their classes, and every other node is tested.
 
-    Also what would be proved if a tie were lost: each true class takes the last number, and so gives way in every tie.
+    Also what would be proved if ties were lost, and if besides training labels alone spoke.
     """
     parts = split(bench.dataset, bench.case.seed, test="rest", draw="nodes")
     own = replace(bench, parts=parts)
     arrays, facts = own.proved(own.label_ballots)
-    graph, truth, last = bench.dataset.graph, bench.dataset.labels[parts.test], bench.dataset.num_classes - 1
-    known, lost = own.known(parts.train, parts.val), np.full(len(truth), -1)
-    for c in np.unique(truth.numpy()).tolist():
+    lost = {
+        TIES_LOST: sizes_if_ties_are_lost(own, own.known(parts.train, parts.val)),
+        TRAINING_ALONE: sizes_if_ties_are_lost(own, own.known(parts.train)),
+    }
+    majority = np.full(len(parts.test), most_common(bench.dataset.labels, parts))
+    alone = {} if bench.dataset.num_features else {"majority": majority}
+    return {**own.common(), **arrays, **alone, **lost}, {**facts, "model": "label ballots"}
+
+
+def sizes_if_ties_are_lost(bench: Bench, known: Tensor) -> np.ndarray:
+    """int[targets]: K of the true class if it gave way in every tie, as the class with the last number does; −1 where it lost.
+
+    So each class in turn takes the last number, and its nodes are proved.
+    """
+    graph, test, last = bench.dataset.graph, bench.parts.test, bench.dataset.num_classes - 1
+    truth, found = bench.dataset.labels[test].numpy(), np.full(len(test), -1)
+    for c in np.unique(truth).tolist():
         turned = torch.where(known == c, last, torch.where(known == last, c, known))
         network = us.LabelBallots(last + 1).freeze(graph, known=turned)
-        proofs = us.prove(network, us.Row(graph, parts.test[truth == c]))
-        lost[truth.numpy() == c] = np.where(proofs.label == last, proofs.size, -1)
-    majority = {"majority": np.full(len(truth), most_common(bench.dataset.labels, parts))}
-    alone = {} if bench.dataset.num_features else majority
-    return {**own.common(), **arrays, **alone, "ties lost": lost}, {**facts, "model": "label ballots"}
+        proofs = us.prove(network, us.Row(graph, test[torch.from_numpy(truth == c)]))
+        found[truth == c] = np.where(proofs.label == last, proofs.size, -1)
+    return found
 
 
 def trained(bench: Bench) -> tuple[Arrays, Facts]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from unswayed.errors import InputError
 from unswayed.experiments.marked_pages import fill
-from unswayed.experiments.paying import DRAWN, FLAGGED, GRAPHS, METHODS, Result
+from unswayed.experiments.paying import DRAWN, FLAGGED, GRAPHS, METHODS, STRICTER, Result
 from unswayed.experiments.paying.figure import draw
 from unswayed.experiments.paying.rows import (
     AT,
@@ -119,13 +119,14 @@ def table(groups: dict[Group, list[Row]], told: dict[str, str]) -> str:
 
 
 def drawn(rows: Sequence[Row]) -> str:
-    """Label ballots of labels drawn at random: certified accuracy with its standard error, and the same if ties were lost."""
-    lines = [_head("graph", "ties", "splits", *(f"K = {k}" for k in AT))]
-    ties = {"to the lower class": "certified_accuracy", "lost": "certified_if_ties_are_lost"}
+    """Label ballots of labels drawn at random: certified accuracy with its standard error, and the same by stricter rules."""
+    lines = [_head("graph", "rule", "splits", *(f"K = {k}" for k in AT))]
     for (dataset, *_), mine in grouped(rows, "any").items():
-        for told, name in ties.items():
-            shares = np.array([[row[name][str(k)] for k in AT] for row in mine]).T
-            lines.append(_line(dataset, told, len(mine), *(with_error(own).lstrip("+") for own in shares)))
+        found = {"as everywhere": [row["certified_accuracy"] for row in mine]}
+        found |= {name: [row["certified_if"][name] for row in mine] for name in STRICTER}
+        for told, shares in found.items():
+            cells = [with_error([own[str(k)] for own in shares]).lstrip("+") for k in AT]
+            lines.append(_line(dataset, told, len(mine), *cells))
     return "".join(lines)
 
 

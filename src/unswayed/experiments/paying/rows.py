@@ -10,7 +10,16 @@ import numpy.typing as npt
 
 from unswayed.certificates import Certificates, certify
 from unswayed.certificates.about import withstood
-from unswayed.experiments.paying import DRAWN, EVERY, GRAPHS, METHODS, PROTOCOLS, Result, free_of_protocol
+from unswayed.experiments.paying import (
+    DRAWN,
+    EVERY,
+    GRAPHS,
+    METHODS,
+    PROTOCOLS,
+    STRICTER,
+    Result,
+    free_of_protocol,
+)
 from unswayed.models.structure_free import ALL_SEEN
 from unswayed.theory.noise import noise_from_dict
 from unswayed.votes import Votes
@@ -24,7 +33,7 @@ Group = tuple[str, str, str, str]
 FLAG = 1
 # methods whose networks learn what the teacher said of every node in sight, validation nodes among them
 LEARN_ALL_SEEN = ("hashed", "smoothed")
-NOT_FLOORS = ("truth", "degree", "label", "ties lost", *BUDGETS)
+NOT_FLOORS = ("truth", "degree", "label", *STRICTER, *BUDGETS)
 OWN_FLOORS = ("flags", DRAWN)  # methods whose results hold the floors of their own targets
 # noises by kind, each at its best setting, and the best of all
 FAMILIES: dict[str, Callable[[Row], bool]] = {
@@ -110,7 +119,7 @@ def _rows(
             "certified_accuracy": dict(zip(map(str, AT), proven.tolist(), strict=True)),
             "wall": {str(k): float(np.mean(degree > k)) for k in AT},
             **(flagged(result, label, size, own_links) if result.case.method == "flags" else {}),
-            **(ties_lost(result) if result.case.method == DRAWN and budget == "any" else {}),
+            **(stricter(result) if result.case.method == DRAWN and budget == "any" else {}),
             **{name: facts[name] for name in ("seconds", "device", "command", "commit")},
         }
 
@@ -130,10 +139,10 @@ def flagged(
     }
 
 
-def ties_lost(result: Result) -> Row:
-    """What would be proved if a tie went against the true class, wherever that stands in the order of classes."""
-    proven = withstood(result.arrays["ties lost"], AT, None).mean(axis=1)
-    return {"certified_if_ties_are_lost": dict(zip(map(str, AT), proven.tolist(), strict=True))}
+def stricter(result: Result) -> Row:
+    """What would be proved by stricter rules: certified accuracy by their names."""
+    shares = {name: withstood(result.arrays[name], AT, None).mean(axis=1).tolist() for name in STRICTER}
+    return {"certified_if": {name: dict(zip(map(str, AT), own, strict=True)) for name, own in shares.items()}}
 
 
 def allowed(heights: dict[str, float], protocol: str, method: str) -> list[str]:
