@@ -12,6 +12,7 @@ GRAPHS = {
     "amherst41": "(amherst41)",
     "cornell5": "(cornell5)",
     "highschool": "high school",
+    "primaryschool": "primary school",
     "emaileucore": "(EmailEUCore)",
     "polblogs": "(PolBlogs)",
 }
