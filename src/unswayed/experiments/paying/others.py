@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
 import unswayed as us
 from unswayed.ballots.links import Links
@@ -15,13 +16,14 @@ from unswayed.experiments.paying.bench import CHANGES, Bench
 from unswayed.models import build
 from unswayed.models.training import fit
 from unswayed.models.training.ballot_settings import BallotSettings
+from unswayed.models.training.ballots import mixtures
 from unswayed.models.training.clean import fit_clean
 from unswayed.models.training.keeping import seeded
 from unswayed.models.training.pairs import fit_pairs
 from unswayed.models.training.view import alone, view
 
 JUDGED_AT = (0, 1, 5, 10)
-SHIFTS = tuple(np.linspace(-1.0, 1.0, 21).tolist())  # by how much the flag is said louder, in ballots a link
+CUTS = np.linspace(0.02, 0.98, 97)  # shares of validation nodes that are flagged
 FLAG = 1
 
 
@@ -42,22 +44,27 @@ def flags(bench: Bench) -> tuple[Arrays, Facts]:
     Both thresholds are chosen on validation nodes: that of the features by the F1 score, that of the ballots by the recall
     that is proved at several sizes.
     """
-    dataset, parts, case = bench.dataset, bench.parts, bench.case
+    dataset, parts = bench.dataset, bench.parts
     heard = torch.from_numpy(_features_alone(bench))
     truth = dataset.labels[parts.val].numpy()
-    cuts = np.quantile(heard[parts.val].numpy(), np.linspace(0.02, 0.98, 97))
+    cuts = np.quantile(heard[parts.val].numpy(), CUTS)
     cut = max(cuts, key=lambda cut: _f1(heard[parts.val].numpy() >= cut, truth))
     answers = (heard >= cut).long()
     wanted = _precision(answers[parts.val].numpy(), truth)
-    network = fit(
-        "ballots", dataset, parts, protocol=case.protocol, seed=case.seed, device=bench.device,
-        settings=BallotSettings(balanced=True, distil=False, presume=False),
-    )  # fmt: skip
-    assert isinstance(network, BallotNetwork)
-    shift, chosen = _loudest(bench, network.cpu(), wanted)
+    shift, chosen = _loudest(bench, _candidates(bench), wanted)
     arrays, facts = bench.proved(chosen)
     own = {"features alone": answers[parts.test].numpy()}
     return {**arrays, **own}, {**facts, "shift": shift, "task": "flag"}
+
+
+def _candidates(bench: Bench) -> list[BallotNetwork]:
+    """A network that learnt to be proved, and label ballots beside own scores that learnt alone, said more or less loudly, or alone."""
+    case, settings = bench.case, BallotSettings(balanced=True, distil=False, presume=False)
+    trained = fit(
+        "ballots", bench.dataset, bench.parts, protocol=case.protocol, seed=case.seed, device=bench.device, settings=settings
+    )  # fmt: skip
+    assert isinstance(trained, BallotNetwork)
+    return [trained.cpu().thaw(), *mixtures(bench.dataset, bench.parts, case.protocol, case.seed, settings)]
 
 
 def _features_alone(bench: Bench) -> npt.NDArray[np.float64]:
@@ -73,7 +80,7 @@ def _features_alone(bench: Bench) -> npt.NDArray[np.float64]:
     return np.asarray((said[:, FLAG] - said[:, 1 - FLAG]).cpu().double().numpy())
 
 
-def _loudest(bench: Bench, network: BallotNetwork, wanted: float) -> tuple[float, BallotNetwork]:
+def _loudest(bench: Bench, networks: list[BallotNetwork], wanted: float) -> tuple[float, BallotNetwork]:
     """The shift, and the network frozen with it, that proves the most recall on validation nodes at this precision or more.
 
     Where none is so precise, the most precise one.
@@ -82,14 +89,27 @@ def _loudest(bench: Bench, network: BallotNetwork, wanted: float) -> tuple[float
     known, truth = bench.known(parts.train, parts.val), bench.dataset.labels[parts.val].numpy()
     threat = us.Row(bench.dataset.graph, parts.val)
 
-    def merit(shift: float) -> tuple[float, float]:
-        proofs = us.prove(shifted(network, shift).freeze(links, known=known), threat)
+    def merit(option: tuple[float, BallotNetwork]) -> tuple[float, float]:
+        proofs = us.prove(shifted(option[1], option[0]).freeze(links, known=known), threat)
         precise = _precision(proofs.label, truth)
         recall = float(proofs.recall(truth, positive=FLAG, at=JUDGED_AT).mean())
         return min(precise, wanted), recall
 
-    best = max(SHIFTS, key=merit)
-    return best, shifted(network, best).freeze(links, known=known)
+    options = [
+        (shift, network) for network in networks for shift in _shifts(network, links, known, parts.val)
+    ]
+    shift, network = max(options, key=merit)
+    return shift, shifted(network, shift).freeze(links, known=known)
+
+
+def _shifts(network: BallotNetwork, links: Links, known: Tensor, nodes: Tensor) -> list[float]:
+    """How much louder the flag must be said, by the node itself and over each link, for more and more of these nodes to be flagged."""
+    frozen = copy.deepcopy(network).freeze(links, known=known)
+    with torch.no_grad():
+        score = frozen(links.x, torch.stack([links.voter, links.target]))[nodes]
+    weight = network.tau + torch.bincount(links.target, minlength=links.nodes)[nodes]
+    behind = (score[:, 1 - FLAG] - score[:, FLAG]) / weight
+    return [float(shift) for shift in np.quantile(behind.numpy(), CUTS[::2])]
 
 
 def shifted(network: BallotNetwork, shift: float) -> BallotNetwork:

@@ -79,6 +79,16 @@ def fit_ballots(
     return network.cpu().freeze(dataset.graph, known=known).keep(seen=shaped).to(device)
 
 
+@threads(1)
+def mixtures(
+    dataset: Dataset, split: Split, protocol: str, seed: int, settings: BallotSettings
+) -> list[BallotNetwork]:
+    """Networks of which own scores alone have learnt: every way in which training may mix them with label ballots, at every `tau`."""
+    room = classroom_of(dataset, view(dataset, split, protocol), settings)
+    teach = _Teaching(dataset, room, settings, seed, "cpu").aiming(protocol, None)
+    return [mixed for tau in settings.taus for mixed in teach.mixed(tau)]
+
+
 def _best_of_all(teach: "_Teaching", progress: Progress | None, part: tuple[int, int]) -> Best:
     """The weights, and `tau`, that judged best over everything that was tried; `part` says which of how many such turns this is."""
     settings, best = teach.settings, Best()
@@ -134,14 +144,19 @@ class _Teaching:
         Where features say more than links, own scores begin anew: those that learnt alone are too sure of the training nodes,
         and beside them links would learn nothing.
         """
+        for mixed in self.mixed(tau):
+            self._offer(best, mixed)
+        return self.network(tau) if self.aims.features_lead else self.with_own(tau)
+
+    def mixed(self, tau: float) -> Iterator[BallotNetwork]:
+        """Own scores that learnt alone, without ballots, and beside untrained label ballots, from softly to loudly."""
         for place in range(len(self.own)):
-            self._offer(best, _ballots_off(self.with_own(tau, place)))
+            yield _ballots_off(self.with_own(tau, place))
             for lead in LEANINGS:
                 mixed = self.with_own(tau, place)
                 with torch.no_grad():
                     mixed.own_weight.fill_(lead / self._usual_lead(mixed))
-                self._offer(best, mixed.eval())
-        return self.network(tau) if self.aims.features_lead else self.with_own(tau)
+                yield mixed.eval()
 
     def tune(self, best: Best) -> None:
         """Offer the best network with its own scores, which the training nodes have made too sure or too shy, louder and softer."""
@@ -187,6 +202,7 @@ class _Teaching:
         alone = OwnScores(
             lambda seed: self._drawn(seed, self.settings.hidden).own,
             self.room.seen, self.room.classes, self.seed, self.device,
+            self.room.weights if self.settings.balanced else None,
         )  # fmt: skip
         return alone.best(protocol, distil=self.settings.distil, teacher=teacher)
 

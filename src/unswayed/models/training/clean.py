@@ -34,11 +34,12 @@ def fit_clean(
     pool: Tensor | None = None,
     settings: CleanSettings | None = None,
     progress: Progress | None = None,
+    importance: Tensor | None = None,
 ) -> nn.Module:
     """The model after training, with the weights that did best on the validation nodes.
 
     Without `targets` it learns the labels of the training nodes; with `targets` (soft labels [n, C]) it learns those of
-    the `pool` nodes.
+    the `pool` nodes. `importance` [C] is how much a node of each class counts, in training and in validation; None: all alike.
     """
     chosen = settings or CleanSettings()
     data, best = seen.data, Best()
@@ -49,18 +50,19 @@ def fit_clean(
     for step in range(1, chosen.steps + 1):
         model.train()
         logits = model(features(), data.edge_index)
-        descend(optimiser, functional.cross_entropy(logits[nodes], wanted[nodes]))
+        descend(optimiser, functional.cross_entropy(logits[nodes], wanted[nodes], weight=importance))
         if step % chosen.check_every == 0 or step == chosen.steps:
-            best.offer(_score(model, seen), model)
+            best.offer(_score(model, seen, importance), model)
             if progress is not None:
                 progress(step, chosen.steps, f"validation {best.score[0]:.3f}")
     return best.restore(model)
 
 
 @torch.no_grad()
-def _score(model: nn.Module, seen: View) -> tuple[float, float]:
+def _score(model: nn.Module, seen: View, importance: Tensor | None) -> tuple[float, float]:
     """Validation accuracy, ties broken by the lower loss."""
     model.eval()
     logits = model(seen.data.x, seen.data.edge_index)[seen.val]
     labels = seen.data.y[seen.val]
-    return accuracy(logits, labels), -float(functional.cross_entropy(logits, labels))
+    loss = float(functional.cross_entropy(logits, labels, weight=importance))
+    return accuracy(logits, labels, importance), -loss

@@ -55,9 +55,12 @@ def seeded(seed: int, device: str) -> Iterator[None]:
         torch.use_deterministic_algorithms(fixed, warn_only=warns)
 
 
-def accuracy(logits: Tensor, labels: Tensor) -> float:
-    """The share of rows whose largest logit is the label."""
-    return float((logits.argmax(dim=1) == labels).float().mean())
+def accuracy(logits: Tensor, labels: Tensor, importance: Tensor | None = None) -> float:
+    """The share of rows whose largest logit is the label; `importance` [C] is how much a row of each label counts."""
+    right = (logits.argmax(dim=1) == labels).float()
+    if importance is None:
+        return float(right.mean())
+    return float((right * importance[labels]).sum() / importance[labels].sum())
 
 
 class Best:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from unswayed.models.training.clean import CleanSettings, fit_clean
-from unswayed.models.training.keeping import seeded
+from unswayed.models.training.keeping import accuracy, seeded
 from unswayed.models.training.teacher import taught
 from unswayed.models.training.view import View, alone
 
@@ -43,6 +43,7 @@ class OwnScores:
     classes: int
     seed: int
     device: str
+    importance: Tensor | None = None  # how much a node of each class counts; None: all alike
 
     def best(self, protocol: str, *, distil: bool, teacher: Tensor | None) -> list[Weights]:
         """Weights that learnt the labels and weights that learnt a teacher's answers, the better on validation nodes first.
@@ -81,7 +82,7 @@ class OwnScores:
         own = self.fresh(seed)
         bare, targets = alone(self.seen, learnt, soft)
         with seeded(seed, self.device):
-            fit_clean(_Alone(own), bare, targets, settings=how)
+            fit_clean(_Alone(own), bare, targets, settings=how, importance=self.importance)
         return own.eval()
 
     @torch.no_grad()
@@ -89,7 +90,7 @@ class OwnScores:
         """Validation accuracy of the mean of these."""
         x, y = self.seen.data.x[self.seen.val], self.seen.data.y[self.seen.val]
         said = torch.stack([own(x) for own in members]).mean(dim=0)
-        return float((said.argmax(dim=1) == y).float().mean())
+        return accuracy(said, y, self.importance)
 
 
 def joined(members: Sequence[Weights]) -> Weights:
