@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from math import inf
 
 import torch
 
@@ -19,11 +20,8 @@ def fastest(ask: Callable[[int], None], device: torch.device, largest: int = LAR
     cost: dict[int, float] = {}  # seconds a graph
     size, wait = 1, 0
     while size <= max(1, min(largest, LARGEST)) and wait < PATIENCE:
-        try:
-            seconds = min(_timed(ask, size, device) for _ in range(2))
-        except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error):
-                raise
+        seconds = min(_timed(ask, size, device) for _ in range(2))
+        if seconds == inf:
             break
         wait = wait + 1 if cost and seconds / size > 0.95 * min(cost.values()) else 0
         cost[size] = seconds / size
@@ -33,15 +31,21 @@ def fastest(ask: Callable[[int], None], device: torch.device, largest: int = LAR
     finalists = sorted(cost, key=lambda size: cost[size])[:3]
     for _ in range(AGAIN if len(finalists) > 1 else 0):
         for size in finalists:
-            cost[size] = min(cost[size], _timed(ask, size, device) / size)
-    return min(finalists, key=lambda size: cost[size], default=1)
+            seconds = _timed(ask, size, device)  # others may have filled the memory by now
+            cost[size] = inf if seconds == inf else min(cost[size], seconds / size)
+    return min(finalists, key=lambda size: (cost[size], size), default=1)
 
 
 def _timed(ask: Callable[[int], None], size: int, device: torch.device) -> float:
-    """Seconds one call takes; on a CPU of its processors, since a busy machine's wall clock says little."""
+    """Seconds one call takes, infinitely many where memory runs out; on a CPU of its processors, since a busy machine's wall clock says little."""
     clock = time.process_time if device.type == "cpu" else time.perf_counter
     begin = clock()
-    ask(size)
+    try:
+        ask(size)
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        return inf
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     return max(clock() - begin, 1e-9)
