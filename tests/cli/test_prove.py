@@ -79,6 +79,14 @@ def test_recall_is_in_the_document(call_json, here):
     assert list(found["recall"].values()) == proofs.recall(dataset.labels[parts.test], 1, at=sizes).tolist()
 
 
+def test_a_precision_is_part_of_the_command_and_of_what_is_remembered(call_json):
+    found = call_json("prove", *FILES, "--model", "ballots", "--positive", "1", "--precision", "0.4")
+    assert "--positive 1" in found["command"]
+    assert "--precision 0.4" in found["command"]
+    assert found["training"]["precision"] == 0.4
+    assert found["recall"]["0"] > 0
+
+
 def test_the_printed_command_does_the_same_again(call_json):
     first = call_json("prove", *FILES, "--nodes", "1,2", "--seed", "3")
     words = shlex.split(first["command"])
@@ -157,6 +165,9 @@ BAD = {
     "a missing factory file": (f"{PROVE} --model none.py:build", "none.py"),
     "voters without ballots": (f"{PROVE} --voters features", "--voters is for"),
     "attack size without ballots": (f"{PROVE} --attack-size 5", "--attack-size is for"),
+    "precision without ballots": (f"{PROVE} --positive 1 --precision 0.5", "--precision is for"),
+    "precision of no label": (f"{PROVE} --model ballots --precision 0.5", "--positive"),
+    "precision above 1": (f"{PROVE} --model ballots --positive 1 --precision 35", "share"),
     "attack size 0": (f"{PROVE} --model ballots --attack-size 0", "1 or more"),
     "groups without hashing": (f"{PROVE} --groups 5", "--groups is for"),
     "no groups": (f"{PROVE} --model hashed:gcn --groups 0", "1 or more"),

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from unswayed.experiments.paying.rows import AT, allowed, gains, rows_of, with_n
 from unswayed.models.floors import Floor
 from unswayed.models.structure_free import ALL_SEEN
 from unswayed.models.training.ballot_settings import BallotSettings
+from unswayed.models.training.flags import FlagSettings, fit_flags
 
 from .shared import FIELDS
 
@@ -257,9 +259,8 @@ def test_flags_are_no_less_precise_on_validation_nodes_and_proved(blocks, tmp_pa
         "tolokers", "node", 3, 2, data=Data(x=x, edge_index=blocks.graph.edge_index, y=y), labelled=0.5
     )
     monkeypatch.setattr(bench, "load", lambda name, fetch: rare)
-    monkeypatch.setattr(
-        others, "BallotSettings", lambda **told: BallotSettings(steps=20, taus=(2.0,), **told)
-    )
+    quick = FlagSettings(network=BallotSettings(steps=20, taus=(2.0,)))
+    monkeypatch.setattr(others, "fit_flags", partial(fit_flags, settings=quick))
     prepare(cases((0,), ["tolokers"], ["inductive"]), runs=tmp_path, say=lambda words: None)
     kinds = {row["budget"]: row for row in rows_of(results(tmp_path))}
     for kind in ("adds", "deletes"):  # fewer attacks: no less is proved

@@ -72,6 +72,6 @@ def met(words: dict[str, Any], store: Path | None) -> Met | None:
         name: words[name]
         for name in ("dataset", "edges", "features", "labels", "nodes", "threat", "model", "protocol", "seed")
     }
-    more = {"voters": None, "attack_size": None, "groups": None, "positive": None, "device": "cpu"}
+    more = dict.fromkeys(("voters", "attack_size", "precision", "groups", "positive")) | {"device": "cpu"}
     certs, record = prove_words({**asked, **more, "store": store, "floor": False})
     return Met(certs, record)

@@ -18,6 +18,8 @@ EXAMPLES = """
 
   unswayed prove --edges E.csv --features X.csv --labels Y.csv --positive fraud --store runs/mine
 
+  unswayed prove --dataset tolokers --model ballots --positive 1 --precision 0.35 --report banned.html
+
   unswayed prove --dataset amherst41 --model ballots --attack-size 5 --json
 
   unswayed prove --dataset cora --model hashed:gcn --groups 30
@@ -51,6 +53,15 @@ AttackSize = Annotated[
         show_default=False,
     ),
 ]
+Precision = Annotated[
+    float | None,
+    typer.Option(
+        help="With --model ballots and --positive: flag as many as can be proved to stay so, at no less than this precision on "
+        "validation nodes.",
+        rich_help_panel=PANEL,
+        show_default=False,
+    ),
+]
 Groups = Annotated[
     int | None,
     typer.Option(
@@ -72,6 +83,7 @@ def prove(
     model: Model = "label-ballots",
     voters: Voters = None,
     attack_size: AttackSize = None,
+    precision: Precision = None,
     groups: Groups = None,
     protocol: opt.ProtocolOption = kinds.Protocol.TRANSDUCTIVE,
     positive: opt.Positive = None,

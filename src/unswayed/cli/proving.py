@@ -60,6 +60,8 @@ class ProvePlan:
     model: str
     voters: str | None
     attack_size: int | None
+    precision: float | None
+    positive: int | None
     groups: int | None
     protocol: str
     seed: int
@@ -81,11 +83,14 @@ class ProvePlan:
             raise InputError(
                 "Label ballots are for nodes; for whole graphs use --model ballots or hashed:gin."
             )
-        for name, meant in (("voters", TRAINED), ("attack_size", TRAINED), ("groups", "hashed:…")):
+        options = dict.fromkeys(("voters", "attack_size", "precision"), TRAINED) | {"groups": "hashed:…"}
+        for name, meant in options.items():
             if getattr(self, name) is not None and not (
                 self.hashed if name == "groups" else self.model == TRAINED
             ):
                 raise InputError(f"--{name.replace('_', '-')} is for --model {meant}.")
+        if self.precision is not None and self.positive is None:
+            raise InputError("--precision is that of a flag: say of which label, with --positive.")
         for name in ("attack_size", "groups"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise InputError(f"--{name.replace('_', '-')} must be 1 or more, not {getattr(self, name)}.")
@@ -110,7 +115,8 @@ class ProvePlan:
             "protocol": self.protocol,
             "seed": self.seed,
         }
-        return told | {"voters": self.voters, "attack size": self.attack_size, "groups": self.groups}
+        flag = {} if self.precision is None else {"precision": self.precision, "positive": self.positive}
+        return told | {"voters": self.voters, "attack size": self.attack_size, "groups": self.groups} | flag
 
     @property
     def known(self) -> Tensor:
@@ -124,7 +130,7 @@ class ProvePlan:
 def prove_words(words: dict[str, Any]) -> tuple[Certified, Record]:
     """Prove what these command-line words ask for; what the store holds already is not proven again."""
     plan = make_plan(words)
-    positive = stays(read_positive(words["positive"], plan.dataset), plan.dataset, plan.targets)
+    positive = stays(plan.positive, plan.dataset, plan.targets)
     store: Path | None = words["store"]
     if store is not None and (kept := _kept(store, plan)) is not None:
         note(f"The proofs are in {store} already.")
@@ -152,10 +158,11 @@ def make_plan(words: dict[str, Any]) -> ProvePlan:
     data, parts = read_dataset(
         words["dataset"], words["edges"], words["features"], words["labels"], words["seed"]
     )
+    unseen = NO_EFFECT if words["precision"] is None else tuple(set(NO_EFFECT) - {"positive"})
     shown = [
         (name, value)
         for name, value in words.items()
-        if name not in NO_EFFECT and (name in ("model", "seed") or value != USUAL.get(name))
+        if name not in unseen and (name in ("model", "seed") or value != USUAL.get(name))
     ]
     check_place(words["store"], never=SETTINGS)
     return ProvePlan(
@@ -166,6 +173,8 @@ def make_plan(words: dict[str, Any]) -> ProvePlan:
         model=words["model"],
         voters=None if words["voters"] is None else str(words["voters"]),
         attack_size=words["attack_size"],
+        precision=words["precision"],
+        positive=read_positive(words["positive"], data),
         groups=words["groups"],
         protocol=str(words["protocol"]),
         seed=words["seed"],
@@ -226,17 +235,25 @@ def _trained(plan: ProvePlan, progress: Any) -> Any:
         "presume": strangers,
     }
     settings = BallotSettings(**{name: value for name, value in asked.items() if value is not None})
-    return fit_ballots(
-        plan.dataset, plan.split, protocol=plan.protocol, seed=plan.seed, device=plan.device, settings=settings,
-        progress=progress,
-    ).cpu()  # fmt: skip
+    how = {"protocol": plan.protocol, "seed": plan.seed, "device": plan.device, "progress": progress}
+    if plan.precision is not None:
+        from unswayed.models.training.flags import FlagSettings, fit_flags
+
+        assert plan.positive is not None
+        flag = FlagSettings(network=settings)
+        return fit_flags(
+            plan.dataset, plan.split, precision=plan.precision, positive=plan.positive, settings=flag, **how
+        ).cpu()  # fmt: skip
+    return fit_ballots(plan.dataset, plan.split, settings=settings, **how).cpu()
 
 
 def _trained_on_graphs(plan: ProvePlan, progress: Any) -> Any:
     from unswayed.models.training.pairs import fit_pairs
 
-    if plan.voters is not None or plan.attack_size is not None:
-        raise InputError("--voters and --attack-size are for nodes; in whole graphs the pairs of nodes vote.")
+    if (plan.voters, plan.attack_size, plan.precision) != (None, None, None):
+        raise InputError(
+            "--voters, --attack-size and --precision are for nodes; in whole graphs the pairs of nodes vote."
+        )
     return fit_pairs(plan.dataset, plan.split, seed=plan.seed, device=plan.device, progress=progress)
 
 

@@ -1,0 +1,171 @@
+"""Networks that flag one label, rare and important: the most that can be proved to stay flagged, at a precision that is asked for.
+
+A trained ballot network, and every mixture of label ballots and own scores that learnt alone, are each made to say the label louder and
+louder. On validation nodes the one is chosen that proves the most of its bearers, among those precise enough.
+"""
+
+import copy
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from unswayed.ballots.links import Links
+from unswayed.ballots.networks import BallotNetwork
+from unswayed.datasets import Dataset, Split
+from unswayed.errors import DoubtfulSetting, InputError
+from unswayed.models.training.ballot_settings import BallotSettings
+from unswayed.models.training.ballots import fit_ballots, mixtures
+from unswayed.models.training.classroom import known_labels
+from unswayed.models.training.keeping import Progress
+from unswayed.models.training.view import View, view
+from unswayed.proving import prove
+from unswayed.sampling.threads import threads
+from unswayed.sampling.threats import Row
+
+SHARES = np.linspace(0.02, 0.98, 97)  # of the validation nodes, that are flagged: what is tried
+
+
+@dataclass(frozen=True)
+class FlagSettings:
+    """At which sizes the proved recall counts, each alike, and how the network among the candidates is trained: with rare labels
+    counted as much as common ones, whatever is said there of that."""
+
+    judged_at: tuple[int, ...] = (0, 1, 5, 10)
+    network: BallotSettings = field(default_factory=BallotSettings)
+
+    @property
+    def balanced(self) -> BallotSettings:
+        """How networks are trained that are to flag."""
+        return replace(self.network, balanced=True, distil=False, presume=False)
+
+
+@threads(1)
+def fit_flags(
+    dataset: Dataset,
+    split: Split,
+    *,
+    precision: float,
+    positive: int = 1,
+    protocol: str = "transductive",
+    seed: int = 0,
+    device: str = "cpu",
+    settings: FlagSettings | None = None,
+    progress: Progress | None = None,
+) -> BallotNetwork:
+    """The network that proves the most recall of the label `positive` on validation nodes, at no less than this precision there.
+
+    It is frozen on the whole graph with all labels but the test nodes', ready for `prove`. Under the inductive protocol test nodes, their
+    features and their edges are absent from all training and choosing. A warning says so where no network is that precise.
+    """
+    chosen = settings or FlagSettings()
+    if dataset.task != "node" or not 0 <= positive < dataset.num_classes:
+        raise InputError(
+            f"positive must be one of the {dataset.num_classes} classes of a graph's nodes, not {positive!r}."
+        )
+    if not 0 < precision <= 1:
+        raise InputError(f"precision must be a share above 0 and up to 1, not {precision!r}.")
+    judges = _Judges.of(view(dataset, split, protocol), positive, chosen.judged_at)
+    trained = fit_ballots(
+        dataset, split, protocol=protocol, seed=seed, device=device, settings=chosen.balanced, progress=progress
+    )  # fmt: skip
+    networks = [trained.cpu().thaw(), *mixtures(dataset, split, protocol, seed, chosen.balanced)]
+    known = known_labels(dataset.labels, torch.cat([split.train, split.val]))
+    return judges.best(networks, precision).freeze(dataset.graph, known=known).to(device)
+
+
+@dataclass(frozen=True)
+class _Option:
+    """A network that says the label louder by `shift`, and what it does to the judges as things are."""
+
+    network: BallotNetwork
+    shift: float
+    precision: float
+    recall: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Judges:
+    """The validation nodes, on the graph that may be seen, and the label that counts."""
+
+    links: Links
+    known: Tensor
+    threat: Row
+    truth: npt.NDArray[np.bool_]
+    positive: int
+    judged_at: Sequence[int]
+
+    @classmethod
+    def of(cls, seen: View, positive: int, judged_at: Sequence[int]) -> "_Judges":
+        """All labels of the view's training and validation nodes are known, but none to its own bearer."""
+        data = copy.copy(seen.data).cpu()
+        known = known_labels(data.y, torch.cat([seen.train, seen.val]))
+        truth = (data.y[seen.val] == positive).numpy()
+        return cls(Links.of(data), known, Row(data, seen.val), truth, positive, judged_at)
+
+    def best(self, networks: Sequence[BallotNetwork], precision: float) -> BallotNetwork:
+        """The one that proves the most recall among those precise enough; where none is, the most precise."""
+        options = [option for network in networks for option in self._louder(network)]
+        best, most = None, -1.0
+        for option in sorted(options, key=lambda option: -option.recall):
+            if option.recall <= most:  # nothing is proved of what is not flagged
+                break
+            if option.precision >= precision:
+                network = louder(option.network, self.positive, option.shift)
+                precise, proved = self._proved(network)
+                if precise >= precision and proved > most:
+                    best, most = network, proved
+        if best is not None:
+            return best
+        nearest = max(options, key=lambda option: (option.precision, option.recall))
+        warnings.warn(
+            f"No network flags with a precision of {precision:g} on validation nodes; the most precise one has {nearest.precision:.3f} there.",
+            DoubtfulSetting,
+            stacklevel=4,
+        )
+        return louder(nearest.network, self.positive, nearest.shift)
+
+    def _louder(self, network: BallotNetwork) -> Iterator[_Option]:
+        """The network so loud that more and more judges are flagged."""
+        frozen = copy.deepcopy(network).freeze(self.links, known=self.known)
+        with torch.no_grad():
+            score = frozen(self.links.x, torch.stack([self.links.voter, self.links.target]))[
+                self.threat.nodes
+            ]
+        weight = (
+            network.tau + torch.bincount(self.links.target, minlength=self.links.nodes)[self.threat.nodes]
+        )
+        lead = score[:, self.positive].clone()
+        score[:, self.positive] = -torch.inf
+        behind = ((score.amax(dim=1) - lead) / weight).numpy()
+        for shift in np.unique(np.quantile(behind, SHARES)):
+            flagged = behind < shift
+            right = float((flagged & self.truth).sum())
+            yield _Option(
+                network, float(shift), right / max(flagged.sum(), 1), right / max(self.truth.sum(), 1)
+            )
+
+    def _proved(self, network: BallotNetwork) -> tuple[float, float]:
+        """(precision as things are, recall that is proved, averaged over the sizes)."""
+        proofs = prove(network.freeze(self.links, known=self.known), self.threat)
+        flagged = proofs.label == self.positive
+        held = [(flagged & self.truth & (proofs.size >= size)).sum() for size in self.judged_at]
+        precise = (flagged & self.truth).sum() / max(flagged.sum(), 1)
+        return float(precise), float(np.mean(held) / max(self.truth.sum(), 1))
+
+
+def louder(network: BallotNetwork, label: int, by: float) -> BallotNetwork:
+    """The same network, in which every node, and what it hears over each link, says the label by so much louder."""
+    out = copy.deepcopy(network).thaw()
+    last: Any = out.own[-1] if out.in_channels else out.own  # type: ignore[index]
+    with torch.no_grad():
+        for weight in last.parameters():
+            weight.mul_(out.own_weight)
+        (last.bias if out.in_channels else last.values)[label] += by
+        out.own_weight.fill_(1.0)
+    return out.eval()
