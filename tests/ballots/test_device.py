@@ -6,7 +6,8 @@ import torch
 
 from unswayed.ballots import device as module
 from unswayed.ballots.device import sizes_on
-from unswayed.theory.electorate import Electorate, Roll
+from unswayed.theory.electorate import Electorate
+from unswayed.theory.roll import Roll
 
 DEVICES = ["cpu", pytest.param("cuda", marks=[pytest.mark.cuda, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a card")])]  # fmt: skip
 
@@ -21,10 +22,8 @@ def random_people(seed, t=40, n=60, classes=4):
     linked[np.arange(t)[itself >= 0], itself[itself >= 0]] = False
     target, voter = np.nonzero(linked)
     row = np.where(rng.random(len(voter)) < 0.3, n + rng.integers(0, 10, len(voter)), voter)
-    scores = own * 2 + linked.sum(axis=1)[:, None] * own
-    np.add.at(scores, target, ballots[row])
     start = np.searchsorted(target, np.arange(t + 1))
-    people = (Roll(ballots, n), own, scores, start, row, voter, itself, n - (itself >= 0))
+    people = (Roll(ballots, n), own, own * 2, start, row, voter, itself, n - (itself >= 0))
     return Electorate(*people)
 
 
@@ -41,7 +40,7 @@ def test_both_libraries_agree(device, change, kept, at_once, monkeypatch):
 
 def test_links_that_speak_as_newcomers_are_moved_once():
     people = random_people(3)
-    plain = Electorate(people.roll, people.own, people.scores, people.start, people.voter, people.voter, people.itself, people.entries)  # fmt: skip
+    plain = Electorate(people.roll, people.own, people.base, people.start, people.voter, people.voter, people.itself, people.entries)  # fmt: skip
     moved = module.DeviceElectorate(plain, torch.device("cpu"))
     assert moved.parts["row"] is moved.parts["voter"]
     assert np.array_equal(moved.sizes(), plain.sizes())

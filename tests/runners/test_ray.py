@@ -189,7 +189,7 @@ class TestProofs:
         assert [here.witness(i) is None for i in range(7)] == [there.witness(i) is None for i in range(7)]
 
     @pytest.mark.parametrize("change", ["any", "adds", "deletes"])
-    def test_parts_by_label_are_the_whole(self, runner, change):
+    def test_parts_are_the_whole(self, runner, change):
         record = self.proofs().record
         assert runner.sizes(record, change).tolist() == record.sizes(change).tolist()
 

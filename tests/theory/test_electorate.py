@@ -9,7 +9,8 @@ from unswayed.errors import InputError
 from unswayed.theory import electorate as module
 from unswayed.theory.ballots import Linear
 from unswayed.theory.duels import NUMPY, _among
-from unswayed.theory.electorate import Electorate, Roll
+from unswayed.theory.electorate import Electorate
+from unswayed.theory.roll import Roll
 
 
 def random_case(seed, targets=None, most_voters=14):
@@ -38,13 +39,10 @@ def random_case(seed, targets=None, most_voters=14):
             base[i] + sum((ballots[r].astype(np.int64) + own[i] for r in rows), np.zeros(classes, np.int64))
         )
     entries = n - (itself >= 0)
-    parts = (
-        np.array(scores),
-        np.array(start),
-        np.array(row, dtype=np.int64),
-        np.array(voter, dtype=np.int64),
-    )
-    return Electorate(Roll(ballots, n), own, *parts, itself, entries)
+    parts = np.array(start), np.array(row, dtype=np.int64), np.array(voter, dtype=np.int64)
+    people = Electorate(Roll(ballots, n), own, base, *parts, itself, entries)
+    assert people.scores.tolist() == np.array(scores).tolist()
+    return people
 
 
 def dense(people, i):
@@ -137,7 +135,7 @@ def broken(**parts):
     people = random_case(1, targets=3)
     whole = {
         name: getattr(people, name)
-        for name in ("roll", "own", "scores", "start", "row", "voter", "itself", "entries")
+        for name in ("roll", "own", "base", "start", "row", "voter", "itself", "entries")
     }
     return lambda: Electorate(**{**whole, **parts})
 
@@ -149,7 +147,7 @@ def broken(**parts):
         (broken(start=np.zeros(3, dtype=np.int64)), "do not fit together"),
         (broken(voter=np.zeros(1000, dtype=np.int64)), "do not fit together"),
         (broken(entries=np.zeros(1, dtype=np.int64)), "do not fit together"),
-        (broken(scores=np.full((3, random_case(1, targets=3).classes), 2**61)), "coarser fixed point"),
+        (broken(base=np.full((3, random_case(1, targets=3).classes), 2**61)), "coarser fixed point"),
         (lambda: Roll(np.zeros(3, dtype=np.int64), 3), "one row for every voter"),
         (lambda: Roll(np.zeros((3, 2), dtype=np.int64), 4), "one row for every voter"),
         (lambda: Roll(np.full((3, 2), 2**30, dtype=np.int32), 3), "32 bits"),
@@ -179,7 +177,7 @@ def test_voices_are_what_each_link_adds_to_the_margin():
 def test_entries_of_pairs_are_numbered_by_their_ends():
     ballots, none = np.array([[1, 0]] * 5), np.zeros((1, 2), dtype=np.int64)
     voter = np.array([0, 1, 4])
-    parts = np.array([[4, 1]]), np.array([0, 3]), voter, voter, np.array([3]), np.array([10])
+    parts = np.array([[1, 1]]), np.array([0, 3]), voter, voter, np.array([3]), np.array([10])
     people = Electorate(Roll(ballots, 5), none, *parts, paired=True)
     pairs = [(i, j) for j in range(5) for i in range(j)]
     assert people.voices(0, 1)[0].tolist() == [pairs.index((0, 3)), pairs.index((1, 3)), pairs.index((3, 4))]
@@ -196,7 +194,7 @@ def test_taken_targets_keep_their_links(seed):
             mine, theirs = slice(*some.start[place : place + 2]), slice(*people.start[i : i + 2])
             for name in ("voter", "row"):
                 assert getattr(some, name)[mine].tolist() == getattr(people, name)[theirs].tolist()
-            for name in ("own", "scores", "itself", "entries"):
+            for name in ("own", "base", "scores", "itself", "entries"):
                 assert np.array_equal(getattr(some, name)[place], getattr(people, name)[i])
 
 
@@ -205,7 +203,7 @@ def test_lists_reach_beyond_the_target_itself_and_its_neighbours(monkeypatch):
     monkeypatch.setattr(module, "KEPT", 1)
     ballots = np.array([[0, 9], [0, 7], [0, 5], [0, 0], [3, 0]])
     none, voter = np.zeros((1, 2), dtype=np.int64), np.array([1])
-    parts = np.array([[10, 7]]), np.array([0, 1]), voter, voter, np.array([0]), np.array([4])
+    parts = np.array([[10, 0]]), np.array([0, 1]), voter, voter, np.array([0]), np.array([4])
     people = Electorate(Roll(ballots, 5), none, *parts)
     assert people.grid(1, 0).tolist() == [[[True], [False]]]
     assert people.grid(2, 1).tolist() == [[[True, True], [False, False], [False, False]]]

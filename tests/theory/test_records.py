@@ -7,8 +7,9 @@ import pytest
 
 from unswayed.errors import InputError
 from unswayed.theory.ballots import Linear
-from unswayed.theory.electorate import Electorate, Roll
+from unswayed.theory.electorate import Electorate
 from unswayed.theory.records import Injected, Several, pack, unpack
+from unswayed.theory.roll import Roll
 
 CHANGES = ("any", "adds", "deletes")
 SHAPES = ((2, 5), (1, 3), (3, 4))  # targets and entries of each part
@@ -114,9 +115,9 @@ def same(one, other):
 def people():
     ballots, own = np.array([[1, 0], [0, 2], [3, 1], [0, 1]]), np.array([[1, 0], [0, 1]])
     start, voter, row = np.array([0, 2, 3]), np.array([1, 2, 0]), np.array([3, 2, 0])
-    scores = np.array([[9, 5], [2, 4]])
+    base = np.array([[4, 3], [1, 3]])
     places = np.array([0, 1]), np.array([2, 2])
-    return Electorate(Roll(ballots, 3), own, scores, start, row, voter, *places)
+    return Electorate(Roll(ballots, 3), own, base, start, row, voter, *places)
 
 
 def fakes():

@@ -20,8 +20,9 @@ from unswayed.certificates.protocol import About
 from unswayed.errors import InputError, UnsoundModel, Unsupported
 from unswayed.sampling.inputs import Graph
 from unswayed.theory.ballots import Linear, injected_sizes, spare_of
-from unswayed.theory.electorate import Electorate, Roll
+from unswayed.theory.electorate import Electorate
 from unswayed.theory.records import Injected, Record, Several
+from unswayed.theory.roll import Roll
 
 IntArray = npt.NDArray[np.int64]
 
@@ -161,10 +162,8 @@ def arriving(model: Any, x: Tensor | None, neighbours: list[IntArray]) -> Electo
         np.concatenate([np.zeros(0, np.int64), *neighbours]),
     )
     roll, count = roll_of(model), len(neighbours)
-    scores = base + degree[:, None] * own
-    np.add.at(scores, np.repeat(np.arange(count), degree), roll.ballots[voter])
     start = np.concatenate([[0], np.cumsum(degree)])
-    return Electorate(roll, own, scores, start, voter, voter, np.full(count, -1), np.full(count, roll.voters))
+    return Electorate(roll, own, base, start, voter, voter, np.full(count, -1), np.full(count, roll.voters))
 
 
 CLAIMS: dict[str, Claim] = {
@@ -179,25 +178,18 @@ CLAIMS: dict[str, Claim] = {
 def electorate(
     model: Any, graph: Graph, nodes: IntArray, entries: IntArray, paired: bool = False
 ) -> Electorate:
-    """The targets of one graph with everybody who speaks to them; the scores are those of `forward` itself."""
+    """The targets of one graph with everybody who speaks to them; the scores are those of `forward`."""
     check_targets(model, nodes)
     links = Links.of(graph)
     check_links(model, links)
     if model.reads_features and graph.x is None:
         raise InputError("The model reads features, and the graph has none.")
-    device = model.own_table.device
-    asked = np.zeros(links.nodes, dtype=bool)
-    asked[nodes] = True
-    heard = torch.from_numpy(asked)[links.target]  # a score reads its own node's links alone
-    edges = torch.stack([links.voter[heard], links.target[heard]]).to(device)
-    x = None if graph.x is None else graph.x.to(device)
-    with torch.no_grad():
-        scores = (model(x, edges) * SCALE).long().cpu().numpy()
+    model.check_features(graph.x)
     row = links.voter if model.link_rows is None else model.link_rows.long().cpu()
     everyone = Electorate(
         roll=roll_of(model, compared=True),
         own=model.own_table.cpu().numpy(),
-        scores=scores,
+        base=model.base_table.cpu().numpy(),
         start=links.starts().numpy(),
         row=row.numpy(),
         voter=links.voter.numpy(),

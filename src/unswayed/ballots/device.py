@@ -11,7 +11,8 @@ from torch import Tensor
 
 from unswayed.theory.ballots import check_change
 from unswayed.theory.duels import WIDEST, Arrays, Duels, Lists, Voters
-from unswayed.theory.electorate import KEPT, Electorate
+from unswayed.theory.electorate import Electorate
+from unswayed.theory.roll import KEPT
 
 IntArray = npt.NDArray[np.int64]
 

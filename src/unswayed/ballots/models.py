@@ -262,10 +262,10 @@ class BallotModel(Tabled):
             edge_index.numel() and not 0 <= int(edge_index.min()) <= int(edge_index.max()) < total
         ):
             raise InputError("An edge names a node that is not in its graph.")
-        self._check_features(x, total // n)
+        self.check_features(x, total // n)
         return total // n
 
-    def _check_features(self, x: Tensor | None, copies: int) -> None:
+    def check_features(self, x: Tensor | None, copies: int = 1) -> None:
         """Refuse features other than those that the ballots were made of; what was checked once is not read again."""
         if x is None or self.feature_hash is None:
             return

@@ -68,15 +68,18 @@ class Arrays:
 def _among(values: Ints, most: int) -> Ints:
     """Where the `most` largest values are, and perhaps a few more.
 
-    A selection is slow where most values are equal: a sample shows above which value enough are left; else all are sorted.
+    A selection is slow where most values are equal: a sample shows from which value on there are enough; else all are sorted.
     """
     drawn = np.sort(values[::SAMPLED])
-    above = np.flatnonzero(values > drawn[-min(len(drawn), 2 * most // SAMPLED + 8)])
+    edge = drawn[-min(len(drawn), 2 * most // SAMPLED + 8)]
+    above = np.flatnonzero(values > edge)
     if len(above) >= most:
         return above
-    edge = np.sort(values)[len(values) - most]
-    above = np.flatnonzero(values > edge)
-    return np.concatenate([above, np.flatnonzero(values == edge)[: most - len(above)]])
+    level = np.flatnonzero(values == edge)
+    if len(above) + len(level) < most:
+        edge = np.sort(values)[len(values) - most]
+        above, level = np.flatnonzero(values > edge), np.flatnonzero(values == edge)
+    return np.concatenate([above, level[: most - len(above)]])
 
 
 NUMPY = Arrays()

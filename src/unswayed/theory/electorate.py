@@ -6,9 +6,9 @@ itself. The results are those of `ballots.Linear` on all entries; the tests comp
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,75 +18,15 @@ from numpy.typing import NDArray
 from unswayed.errors import InputError
 from unswayed.theory.ballots import LIMIT, Bools, Ints, Linear, check_change, spare_of
 from unswayed.theory.checks import check_count
-from unswayed.theory.duels import NUMPY, WIDEST, Arrays, Duels, Lists, Voters
+from unswayed.theory.duels import NUMPY, WIDEST, Arrays, Duels, Voters
+from unswayed.theory.roll import KEPT, Roll
 
-KEPT = 4096  # of each list of voters; what goes beyond is sorted only where it is needed
-AT_ONCE = 2**18  # links looked at together
+BRIEF = 256  # of a list that many targets are first compared with: most need no more
+AT_ONCE = 2**19  # links and scores looked at together
 FEW = 8  # targets up to which each is looked at alone
 DEEP = 64  # voters of each list that one target is first compared with
-SMALL = 2**30  # ballots in 32 bits stay below, so that their differences fit
-
-
-@dataclass(frozen=True, eq=False)
-class Roll:
-    """Everybody who may speak, and what they say: `ballots` int[R, C], of which the first `voters` rows are said over new links.
-
-    Further rows belong to links that are there already. Lists sorted for a pair of classes are kept here.
-    """
-
-    ballots: NDArray[Any]
-    voters: int
-    lists: dict[Any, tuple[Any, Any]] = field(default_factory=dict, repr=False)
-    joined: dict[Any, Lists] = field(default_factory=dict, repr=False)
-
-    def __post_init__(self) -> None:
-        if self.ballots.ndim != 2 or not 0 <= self.voters <= len(self.ballots):
-            raise InputError("Ballots need one row for every voter and one column for every class.")
-        if self.ballots.dtype == np.int32 and self.loudest >= SMALL:
-            raise InputError("The ballots are too large for 32 bits; use a coarser fixed point.")
-
-    @cached_property
-    def columns(self) -> NDArray[Any]:
-        """int[C, voters]: what is said over new links, a class at a time, next to each other in memory."""
-        return np.ascontiguousarray(self.ballots[: self.voters].T)
-
-    @cached_property
-    def high(self) -> Ints:
-        """int64[C]: the highest ballot for each class, 0 if none is above."""
-        return np.asarray(self.ballots.max(axis=0, initial=0), dtype=np.int64)
-
-    @cached_property
-    def low(self) -> Ints:
-        """int64[C]: the lowest ballot for each class, 0 if none is below."""
-        return np.asarray(self.ballots.min(axis=0, initial=0), dtype=np.int64)
-
-    @cached_property
-    def loudest(self) -> int:
-        """The largest distance of any ballot from 0."""
-        return max(int(self.high.max()), -int(self.low.min()))
-
-    def sorted_for(self, codes: Ints, arrays: Arrays, most: int) -> Lists:
-        """The lists of these ordered pairs of classes, label · C + rival; those of usual length are kept."""
-        length = min(most, self.voters)
-        key = (tuple(codes.tolist()), length, arrays)
-        if (known := self.joined.get(key)) is not None:
-            return known
-        classes = self.ballots.shape[1]
-        ends = [self.ends(code // classes, code % classes, length, arrays) for code in codes.tolist()]
-        lists = Lists.of(ends, length == self.voters, arrays)
-        self.joined.clear()  # one set at a time: with many classes they are large
-        self.joined[key] = lists
-        return lists
-
-    def ends(self, label: int, rival: int, length: int, arrays: Arrays) -> tuple[Any, Any]:
-        """The voters that say the rival loudest against the label, descending."""
-        key = (label, rival, length, arrays)
-        if key in self.lists:
-            return self.lists[key]
-        found = arrays.largest(self.columns[rival] - self.columns[label], length)
-        if length <= KEPT:
-            self.lists[key] = found
-        return found
+TALLIED = 256  # targets whose scores are added up together: what they hear stays near the processor
+FARTHEST = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,14 +34,14 @@ class Electorate:
     """Exact sizes, grids and attacks of t targets, each of which may gain or lose links to any voter of the roll but itself.
 
     `start` int64[t + 1], `row` and `voter` int64[links]: the links that are there, by target, the rows of ballots they speak by, and
-    whose they are. `own` and `scores` int64[t, C]; `itself` int64[t] is the target's own number among the voters, −1 if it is none of
+    whose they are. `own` and `base` int64[t, C]; `itself` int64[t] is the target's own number among the voters, −1 if it is none of
     them; `entries` int64[t] is what a size is capped at. `paired`: the entries are all pairs of voters, numbered j(j−1)/2 + i for
     i < j, of which only those with the target matter.
     """
 
     roll: Roll
     own: Ints
-    scores: Ints
+    base: Ints
     start: Ints
     row: Ints
     voter: Ints
@@ -111,11 +51,11 @@ class Electorate:
 
     def __post_init__(self) -> None:
         shape = (len(self.itself), self.classes)
-        fits = self.own.shape == self.scores.shape == shape and self.start.shape == (shape[0] + 1,)
+        fits = self.own.shape == self.base.shape == shape and self.start.shape == (shape[0] + 1,)
         if not fits or self.row.shape != self.voter.shape or self.entries.shape != self.itself.shape:
             raise InputError("The parts of an electorate do not fit together.")
-        reach = (self.roll.voters + 1) * (_largest(self.own) + self.roll.loudest)
-        if 2 * (reach + _largest(self.scores)) >= LIMIT:
+        reach = (self.roll.voters + 1) * self.loudest
+        if 2 * (reach + _largest(self.base)) >= LIMIT:
             raise InputError(
                 "The ballots are too large for exact sums in 64 bits; use a coarser fixed point."
             )
@@ -125,8 +65,30 @@ class Electorate:
         """How many classes there are."""
         return int(self.roll.ballots.shape[1])
 
+    @cached_property
+    def loudest(self) -> int:
+        """The most that one link can add to a score or take from it."""
+        return _largest(self.own) + self.roll.loudest
+
     def __len__(self) -> int:
         return len(self.itself)
+
+    @cached_property
+    def scores(self) -> Ints:
+        """int64[t, C]: what each target says of itself and what it hears now, added up when first asked for."""
+        scores = np.empty_like(self.base)
+
+        def add_up(begin: int) -> None:
+            some, start = slice(begin, begin + TALLIED), self.start[begin : begin + TALLIED + 1]
+            degree = np.diff(start)
+            scores[some] = self.base[some] + degree[:, None] * self.own[some]
+            said = self.roll.ballots.take(self.row[start[0] : start[-1]], axis=0)
+            if len(linked := np.flatnonzero(degree)):
+                heard = np.add.reduceat(said, start[linked] - start[0], axis=0, dtype=np.int64)
+                scores[begin + linked] += heard
+
+        _side_by_side(add_up, range(0, len(self), TALLIED))
+        return scores
 
     @cached_property
     def label(self) -> Ints:
@@ -144,7 +106,7 @@ class Electorate:
         count = self.start[chosen + 1] - self.start[chosen]
         start = np.concatenate([[0], np.cumsum(count)])
         link = np.arange(start[-1]) + np.repeat(self.start[chosen] - start[:-1], count)
-        parts = {name: getattr(self, name)[chosen] for name in ("own", "scores", "itself", "entries")}
+        parts = {name: getattr(self, name)[chosen] for name in ("own", "base", "itself", "entries")}
         return replace(self, start=start, row=self.row[link], voter=self.voter[link], **parts)
 
     def sizes(self, change: str = "any", arrays: Arrays = NUMPY) -> Ints:
@@ -155,40 +117,46 @@ class Electorate:
         return np.array([self._size_of_one(i, change) for i in range(len(self))], dtype=np.int64)
 
     def _sizes(self, change: str, arrays: Arrays = NUMPY) -> Ints:
-        """All targets together, each against its most dangerous rival first."""
-        best, least = self.entries.copy(), self._at_least(change)
-        order = np.argsort(least, axis=1, kind="stable")
-        for place in range(self.classes - 1):
-            rival = order[:, place]
-            open_ = np.flatnonzero(np.take_along_axis(least, rival[:, None], axis=1)[:, 0] < best)
+        """All targets, those of one label together: they share their lists."""
+        order, sizes = np.argsort(self.label, kind="stable"), self.entries.copy()
+        parts = [order[part] for part in self._parts(order)]
+        found = _side_by_side(lambda who: self._sizes_of(who, change, arrays), parts)
+        for who, size in zip(parts, found, strict=True):
+            sizes[who] = size
+        return sizes
+
+    def _sizes_of(self, who: Ints, change: str, arrays: Arrays) -> Ints:
+        """These targets together, each against its most dangerous rival first."""
+        best, least = self.entries[who], self._at_least(who, change)
+        open_ = np.arange(len(who))
+        while len(open_):
+            rival = least[open_].argmin(axis=1)
+            close = least[open_, rival] < best[open_]
+            open_, rival = open_[close], rival[close]
             if len(open_):
-                best[open_] = np.minimum(
-                    best[open_], self._against(open_, rival[open_], change, arrays, KEPT)
-                )
+                found = self._against(who[open_], rival, change, arrays, min(BRIEF, KEPT))
+                best[open_] = np.minimum(best[open_], found)
+                least[open_, rival] = FARTHEST
         return best
 
-    def _at_least(self, change: str) -> Ints:
-        """int64[t, C]: a quick lower bound of each rival's size, from the loudest ballots of all."""
-        high, low = self.roll.high, self.roll.low
-        label, everyone = self.label, np.arange(len(self))
-        offset = self.own[everyone, label][:, None] - self.own
+    def _at_least(self, who: Ints, change: str) -> Ints:
+        """int64[len(who), C]: a quick lower bound of each rival's size, from the loudest ballots of all."""
+        high, low, own = self.roll.high, self.roll.low, self.own[who]
+        label, everyone = self.label[who], np.arange(len(who))
+        offset = own[everyone, label][:, None] - own
         removed = high[label][:, None] - low + offset
         added = high - low[label][:, None] - offset
         worst = {"any": np.maximum(removed, added), "adds": added, "deletes": removed}[change]
-        least = np.where(worst > 0, self.spare // np.maximum(worst, 1), self.entries[:, None])
-        least[everyone, label] = np.iinfo(np.int64).max  # no rival of its own
+        spare = spare_of(self.scores[who])
+        least = np.where(worst > 0, spare // np.maximum(worst, 1), self.entries[who][:, None])
+        least[everyone, label] = FARTHEST  # no rival of its own
         return least
 
     def _against(self, who: Ints, rival: Ints, change: str, arrays: Arrays, most: int) -> Ints:
         """int64: what these targets withstand against these rivals; lists are prolonged for those that need it."""
-
-        def decided(part: Ints) -> tuple[Any, ...]:
-            return self._duels(who[part], rival[part], arrays, most, change).sizes()
-
-        found = [
-            np.concatenate(column) for column in zip(*_side_by_side(decided, self._parts(who)), strict=True)
-        ]
-        size, all_, short = found
+        parts = self._parts(who)
+        found = [self._duels(who[part], rival[part], arrays, most, change).sizes() for part in parts]
+        size, all_, short = (np.concatenate(column) for column in zip(*found, strict=True))
         size = np.where(all_, self.entries[who], size)
         if short.any():
             size[short] = self._against(who[short], rival[short], change, arrays, 16 * most)
@@ -196,8 +164,8 @@ class Electorate:
 
     def _parts(self, who: Ints) -> list[Ints]:
         """Positions in `who`, as many together as memory and the width of a sorting key allow."""
-        links = np.cumsum(self.start[who + 1] - self.start[who] + 1)
-        wide = WIDEST // (4 * (_largest(self.own) + self.roll.loudest) + 4)
+        links = np.cumsum(self.start[who + 1] - self.start[who] + self.classes)
+        wide = WIDEST // (4 * self.loudest + 4)
         step = np.maximum(links // AT_ONCE, np.arange(len(who)) // max(1, wide))
         parts = np.split(np.arange(len(who)), np.flatnonzero(np.diff(step)) + 1)
         return [part for part in parts if len(part)]
@@ -209,7 +177,8 @@ class Electorate:
         lists = self.roll.sorted_for(pairs, arrays, most) if change != "deletes" else None
         voters = Voters(self.roll.ballots, self.start, self.row, self.voter, self.itself)
         offset = self.own[who, label] - self.own[who, rival]
-        return Duels(voters, lists, who, (label, rival, pair), offset, self.spare[who, rival], arrays, change)
+        spare = self.scores[who, label] - self.scores[who, rival] - (rival < label)
+        return Duels(voters, lists, who, (label, rival, pair), offset, spare, arrays, change)
 
     def grid(self, adds: int, deletes: int) -> Bools:
         """bool[t, adds + 1, deletes + 1]: whether no attack with at most so many additions and deletions changes the label."""
@@ -273,7 +242,7 @@ class Electorate:
         effect = self.roll.ballots[np.concatenate([self.row[here], new])].astype(np.int64) + self.own[target]
         present = np.arange(len(effect)) < len(linked)
         gains = effect[:, label, None] - effect
-        spare = self.spare[target, None]
+        spare = spare_of(self.scores[target, None])
         return np.concatenate([linked, new]), Linear([label], spare, gains[None], present[None])
 
 
@@ -285,7 +254,7 @@ def _without(values: Ints, others: Ints) -> Ints:
     return np.asarray(left[gone[place] != left])
 
 
-def _side_by_side(work: Callable[[Ints], Any], parts: list[Ints]) -> list[Any]:
+def _side_by_side(work: Callable[[Any], Any], parts: Sequence[Any]) -> list[Any]:
     """The work on every part, in order, on as many cores as there are; numpy lets go of the interpreter meanwhile."""
     cores = min(
         len(parts), len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

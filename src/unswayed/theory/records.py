@@ -5,7 +5,7 @@ only bounds are known.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Protocol, Self
 
@@ -14,7 +14,8 @@ import numpy as np
 from unswayed.errors import InputError
 from unswayed.theory.ballots import Bools, Ints, Linear, check_change
 from unswayed.theory.checks import check_count
-from unswayed.theory.electorate import Electorate, Roll
+from unswayed.theory.electorate import Electorate
+from unswayed.theory.roll import Roll
 
 
 class Record(Protocol):
@@ -189,11 +190,11 @@ class _PackedElectorate(_Packing):
         return super().pack(record) | roll | {"paired": np.array(record.paired)}
 
     def unpack(self, arrays: Mapping[str, Any]) -> Any:
-        """The roll first."""
-        parts = {name: arrays[name] for name in self.names}
-        return Electorate(
-            Roll(arrays["ballots"], int(arrays["voters"])), **parts, paired=bool(arrays["paired"])
-        )
+        """The roll first; the base is what the scores are without what was heard."""
+        parts = {name: arrays[name] for name in self.names if name != "scores"}
+        roll, scores = Roll(arrays["ballots"], int(arrays["voters"])), arrays["scores"]
+        twice = Electorate(roll, base=scores, **parts, paired=bool(arrays["paired"]))
+        return replace(twice, base=2 * scores - twice.scores)
 
 
 class _PackedSeveral(_Packing):
