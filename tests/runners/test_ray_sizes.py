@@ -1,11 +1,9 @@
 """Parts of an electorate, as a task gets them, are the whole."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 
-from unswayed.runners.ray_sizes import _cuts, _narrow, _part
+from unswayed.runners.ray_sizes import _alone, _by_label, _narrow
 from unswayed.theory.electorate import Electorate
 from unswayed.theory.roll import Roll
 
@@ -27,28 +25,23 @@ def people(seed, targets=40, voters=30, classes=4, loud=1000):
 def test_parts_are_the_whole(parts):
     for seed in range(5):
         whole = people(seed)
-        cuts = _cuts(whole, parts)
-        assert (cuts[0], cuts[-1]) == (0, len(whole))
-        found = []
-        for begin, end in pairwise(cuts):
-            wide = {name: value.astype(np.int64) for name, value in _part(whole, begin, end).items()}
-            part = Electorate(roll=whole.roll, **wide)
-            assert np.array_equal(part.scores, whole.scores[begin:end])
-            found += part.sizes().tolist()
-        assert found == whole.sizes().tolist()
+        found = np.full(len(whole), -1)
+        for part in _by_label(whole, parts):
+            wide = {name: value.astype(np.int64) for name, value in _alone(whole.take(part)).items()}
+            some = Electorate(roll=whole.roll, **wide)
+            assert np.array_equal(some.scores, whole.scores[part])
+            found[part] = some.sizes()
+        assert found.tolist() == whole.sizes().tolist()
 
 
-def test_parts_are_about_as_long_in_targets_and_links():
+def test_targets_of_a_label_go_together():
     whole = people(1, targets=400)
-    long = [
-        int(whole.start[end] - whole.start[begin]) + end - begin for begin, end in pairwise(_cuts(whole, 8))
-    ]
-    assert len(long) == 8
-    assert max(long) - min(long) <= 2 * (whole.roll.voters + 1)
+    labels = np.concatenate([whole.label[part] for part in _by_label(whole, 8)])
+    assert labels.tolist() == sorted(whole.label.tolist())
 
 
 def test_nobody_is_no_part():
-    assert list(pairwise(_cuts(people(0, targets=0), 8))) == []
+    assert _by_label(people(0, targets=0), 8) == []
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,12 @@
-"""The sizes of a proof as Ray tasks: the caller says who speaks to whom, and each task adds up and sizes some of the targets.
+"""The sizes of a proof as Ray tasks: the caller adds up who says what to whom, once, and each task takes some of the targets.
 
 What all targets share, the roll of ballots, goes once into Ray's object store, and each worker keeps it with the lists that it has
-sorted. The rest of a target goes to the one task that it is part of, in numbers no wider than they are.
+sorted. Targets go by label, because a list belongs to a label and a rival: so the sorting is shared out as well. The rest of a target
+goes to the one task that it is part of, in numbers no wider than they are.
 """
 
 import time
 import uuid
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -35,15 +35,17 @@ def sizes_by_parts(ray: Any, runner: Any, people: Electorate, change: str) -> In
     }
     task = ray.remote(sizes_of_part).options(**options)
     held, name = ray.put((people.roll.ballots, people.roll.voters)), uuid.uuid4().hex
-    parts = pairwise(_cuts(people, PARTS * _slots(ray, runner)))
-    asked = [task.remote(__version__, name, [held], _part(people, *part), change) for part in parts]
-    _ = people.label  # every proof tells it: added up here meanwhile
+    parts = _by_label(people, PARTS * _slots(ray, runner))
+    asked = [task.remote(__version__, name, [held], _alone(people.take(part)), change) for part in parts]
+    sizes = np.zeros(len(people), dtype=np.int64)
     try:
-        return np.concatenate([np.zeros(0, np.int64), *ray.get(asked)])
+        for part, found in zip(parts, ray.get(asked), strict=True):
+            sizes[part] = found
     except ray.exceptions.RayError as error:
         raise WorldError(
             f"A part of the proof could not be made on the cluster ({first_line(error)}); prove without a runner, or on other machines."
         ) from error
+    return sizes
 
 
 def _slots(ray: Any, runner: Any) -> int:
@@ -54,19 +56,16 @@ def _slots(ray: Any, runner: Any) -> int:
     return int(min(slots, runner.workers or slots))
 
 
-def _cuts(people: Electorate, parts: int) -> list[int]:
-    """Where each of so many parts begins, and the last one ends: as much in each, targets and links."""
-    until = people.start + np.arange(len(people) + 1)
-    return sorted({int(cut) for cut in np.searchsorted(until, np.linspace(0, until[-1], parts + 1))})
+def _by_label(people: Electorate, parts: int) -> list[IntArray]:
+    """The positions of the targets, those of one label together, in so many parts of equal length."""
+    order = np.argsort(people.label, kind="stable")
+    return [part for part in np.array_split(order, parts) if len(part)]
 
 
-def _part(people: Electorate, begin: int, end: int) -> dict[str, Any]:
+def _alone(people: Electorate) -> dict[str, npt.NDArray[Any]]:
     """Everything about these targets but the roll."""
-    first, last = people.start[begin], people.start[end]
-    part = {name: getattr(people, name)[begin:end] for name in ("own", "base", "itself", "entries")}
-    links = {name: getattr(people, name)[first:last] for name in ("row", "voter")}
-    part |= links | {"start": people.start[begin : end + 1] - first}
-    return {name: _narrow(value) for name, value in part.items()}
+    names = ("own", "base", "start", "row", "voter", "itself", "entries")
+    return {name: _narrow(getattr(people, name)) for name in names}
 
 
 def _narrow(values: IntArray) -> npt.NDArray[Any]:
