@@ -1,5 +1,7 @@
 """Receptive fields: deleting an edge outside of one never changes what a network says."""
 
+import operator
+
 import networkx as nx
 import pytest
 import torch
@@ -150,3 +152,56 @@ def test_fields_of_other_nodes_are_refused(nodes):
     other = us.receptive_fields(graph, certs.targets if nodes == "places" else nodes, 2)
     with pytest.raises(InputError, match="of other nodes"):
         certs.shared(1, change="deletes", fields=other)
+
+
+class Written(nn.Module):
+    """The second state is written into the first, under whatever other name that has; so it sees two rounds far."""
+
+    def __init__(self, other):
+        super().__init__()
+        self.start, self.drop = nn.Linear(FEATURES, FEATURES), nn.Dropout(0.5)
+        self.first, self.last = SAGEConv(FEATURES, FEATURES), SAGEConv(FEATURES, 3)
+        self.write = {
+            "itself": lambda h, g: operator.iadd(h, g),
+            "dropout": lambda h, g: operator.iadd(self.drop(h), g),
+            "function": lambda h, g: operator.isub(torch.dropout(h, 0.5, False), g),
+            "contiguous": lambda h, g: operator.itruediv(h.contiguous(), g),
+            "float": lambda h, g: operator.imul(h.float(), g),
+            "data": lambda h, g: setattr(h, "data", g),
+        }[other]
+
+    def forward(self, x, edge_index):
+        h = self.start(x)
+        self.write(h, self.first(h, edge_index))
+        return self.last(h, edge_index)
+
+
+@pytest.mark.parametrize("other", ["itself", "dropout", "function", "contiguous", "float", "data"])
+def test_what_is_written_into_a_state_under_another_name_is_seen(data, other):
+    torch.manual_seed(3)
+    model = Written(other).eval()
+    clean = model(data.x, data.edge_index)
+    away = (data.edge_index != 0).all(dim=0)  # what one round at node 0 cannot see
+    assert not torch.equal(model(data.x, data.edge_index[:, ~away])[0], clean[0])
+    with pytest.raises(Unsupported):
+        sight(model)
+
+
+class Residual(nn.Module):
+    """What is written into is not used again, but by its new name."""
+
+    def __init__(self):
+        super().__init__()
+        self.start, self.first, self.last = nn.Linear(FEATURES, 4), SAGEConv(4, 4), SAGEConv(4, 3)
+
+    def forward(self, x, edge_index):
+        h = self.start(x)
+        h += self.first(h, edge_index)
+        h /= 2
+        return self.last(h, edge_index)
+
+
+def test_a_residual_that_is_added_in_place_is_known(data):
+    assert sight(Residual().eval()) == (2, False)
+    votes = us.poll(Residual(), us.Row(data, [0, 3]), us.Flip(beta=0.7), samples=50)
+    assert votes.notes["engine"] == "row"

@@ -124,7 +124,7 @@ class _Reader:
         if any(value is not None and self.symbol.get(value) not in ("batch", "fixed") for value in given):
             raise Unsupported(f"The layer '{name}' is called with more than the nodes' states.")
         if getattr(module, "inplace", False):
-            self._sole_user(node, states[0])
+            self._written(node, states[0])
         _refuse_odd_shapes(module, name)
         if wholes.reads_all(module):
             return self._add(node, "whole", states, run=wholes.norm(module, told))
@@ -152,14 +152,26 @@ class _Reader:
             raise Unsupported(f"The readout '{name}' gets more than node states and batch.")
         return self._states(node, node.args[:1])
 
-    def _sole_user(self, node: fx.Node, state: fx.Node) -> None:
-        if len(state.users) > 1 or self.build.steps[self.place[state]].kind == "input":
-            raise Unsupported(f"The step '{node.name}' writes into a state that is used again.")
+    def _written(self, node: fx.Node, state: fx.Node) -> None:
+        """Refuse a step that writes into a state which is used again, by its own name or as what may be the same tensor."""
+        while (same := self._handed_on(state)) is not None:
+            state = same
+        later, alike = set(self.nodes[self.nodes.index(node) + 1 :]), [state]
+        for one in alike:  # which grows
+            if self.build.steps[self.place[one]].kind == "input" or not later.isdisjoint(one.users):
+                raise Unsupported(f"The step '{node.name}' writes into a state that is used again.")
+            alike += [user for user in one.users if self._handed_on(user) is one]
+
+    def _handed_on(self, node: fx.Node) -> fx.Node | None:
+        """The state that a step may give back as it is, so that whoever writes into one writes into both."""
+        what = type(self.modules.get(str(node.target))) if node.op == "call_module" else node.target
+        given = node.args[0] if what in rowwise.HANDING_ON and node.args else None
+        return given if isinstance(given, fx.Node) and given in self.place else None
 
     def _function(self, node: fx.Node) -> None:
         target = node.target
         if target in rowwise.IN_PLACE and isinstance(node.args[0], fx.Node):
-            self._sole_user(node, self._states(node, node.args[:1])[0])
+            self._written(node, self._states(node, node.args[:1])[0])
         if target in (fn.dropout, torch.dropout):
             self._dropout(node)
         elif target in (torch.cat, torch.concat, torch.concatenate):
@@ -170,7 +182,7 @@ class _Reader:
             known: dict[Any, Any] = rowwise.METHODS if node.op == "call_method" else rowwise.POINTWISE
             kwargs = {k: v for k, v in node.kwargs.items() if k != "inplace"}
             if node.kwargs.get("inplace") is True:
-                self._sole_user(node, self._states(node, node.args[:1])[0])
+                self._written(node, self._states(node, node.args[:1])[0])
             self._bound(node, known[target], node.args, kwargs)
         else:
             name = target if isinstance(target, str) else getattr(target, "__name__", target)

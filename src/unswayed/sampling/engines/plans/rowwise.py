@@ -35,6 +35,7 @@ IN_PLACE: dict[Any, Program] = {
     operator.iadd: operator.add,
     operator.isub: operator.sub,
     operator.imul: operator.mul,
+    operator.itruediv: operator.truediv,
     "relu_": torch.relu,
 }
 AS_THEY_ARE: tuple[Program, ...] = (
@@ -57,6 +58,8 @@ METHODS: dict[str, Program] = {
     "contiguous": lambda x: x,
     "float": lambda x: x,  # the engine's own precision decides
 }
+# modules, functions and methods that may give back the very tensor that they were given
+HANDING_ON = (nn.Identity, *DROPOUTS, fn.dropout, torch.dropout, "contiguous", "float", gnn.APPNP)
 ALONG_FEATURES: dict[Any, Program] = {
     **dict.fromkeys((fn.log_softmax, torch.log_softmax, "log_softmax"), fn.log_softmax),
     **dict.fromkeys((fn.softmax, torch.softmax, "softmax"), fn.softmax),

@@ -7,12 +7,13 @@ used: `Tracer._autowrap_search` and `create_proxy`. A test pins both.
 """
 
 import inspect
+import operator
 import sys
 import threading
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import partial, partialmethod
 from typing import Any
 
 import torch_geometric.nn as gnn
@@ -30,6 +31,7 @@ POOLS: dict[Any, str] = {
 DECIDES = "it decides by the values of tensors which way it takes"
 # whose questions about types decide nothing: the tracer's own machinery, and layers that are known by their class
 TRUSTED = ("torch.fx", "torch.nn", "torch.overrides", "torch.utils", "torch_geometric", "unswayed")
+OWN = ("tracer", "node", "root", "attr", "_node")  # what torch.fx keeps in what stands for a tensor
 TRACING = threading.RLock()  # what torch.fx takes over must be given back in order
 
 
@@ -51,6 +53,20 @@ class _Stands:
     def _untold(self, *about: Any) -> Any:
         return self.tracer.stumble()
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in OWN:  # such as `h.data = …`, after which h is another
+            self.tracer.stumbled = True
+        super().__setattr__(name, value)
+
+    def _in_place(self, operation: Any, other: Any) -> Any:
+        return self.tracer.create_proxy("call_function", operation, (self, other), {})
+
+    # without these `h += g` would be recorded as `h = h + g`, which leaves what else is called h as it was
+    __iadd__ = partialmethod(_in_place, operator.iadd)
+    __isub__ = partialmethod(_in_place, operator.isub)
+    __imul__ = partialmethod(_in_place, operator.imul)
+    __itruediv__ = partialmethod(_in_place, operator.itruediv)
+
     __len__ = __int__ = __float__ = __index__ = __contains__ = _untold
 
 
@@ -63,7 +79,10 @@ class _Attribute(_Stands, fx.proxy.Attribute):
 
 
 class _Data(_Value):
-    """The data of `forward(data)`."""
+    """The data of `forward(data)`, whose fields may be set anew."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
