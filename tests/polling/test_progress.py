@@ -3,6 +3,7 @@
 import io
 import re
 import sys
+import threading
 import time
 from types import SimpleNamespace
 
@@ -23,9 +24,8 @@ from .recorder import Recorder
 FLIP = us.Flip(beta=0.7)
 
 
-WAITING = SimpleNamespace(
-    seconds=0.0, left=10**9
-)  # outside the model: how long it takes is no part of its answers
+# how long it takes is no part of a model's answers: nothing that holds a lock has content to compare
+WAITING = SimpleNamespace(seconds=0.0, left=10**9, lock=threading.Lock())
 
 
 def waiting(x, edge_index):

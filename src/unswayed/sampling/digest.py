@@ -8,9 +8,9 @@ import logging
 import re
 from collections.abc import Callable
 from enum import Enum
-from functools import partial
+from functools import _lru_cache_wrapper, partial
 from pathlib import PurePath
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -46,8 +46,8 @@ def describe_model(model: Any) -> dict[str, str]:
     A module: the source of every class that is not torch's or torch_geometric's own, with its bases; the settings, tensors,
     functions and hooks that every submodule holds, all parameters and buffers. A fitted estimator: its
     settings and fitted attributes. A function, or a method of a class: its source, defaults, what it closes over, and what it names
-    among globals: networks, arrays, estimators, settings, and functions and classes of the user's own with all this again; nothing can
-    see what else it reads.
+    among globals or imports when it is called, but for what a library or a package defines; functions and classes of the user's own with
+    all this again. Nothing can see what else it reads.
     """
     if isinstance(model, nn.Module):
         covers = "source, settings and state of every module"
@@ -218,12 +218,20 @@ def _code_of(module: nn.Module) -> Any:
 def _compiled(module: Any) -> Parts:
     """Its code, the constants in it, and its attributes; numbers that only tell compilations apart are left out."""
     text, constants = module.code_with_constants if hasattr(module, "forward") else ("", None)
-    graph = re.sub(r" *#.*", "", str(module.inlined_graph)) if text else ""
+    program = _unmangled(text) + (_graph(module) if text else "")
     own = module._c.dump_to_str(False, True, False).partition("\n  submodules {")[0]
     held = {name: getattr(module, name) for name in re.findall(r"^    (\w+) = ", own, re.MULTILINE)}
     plain = {k: v for k, v in held.items() if k not in INTERNAL and not isinstance(v, nn.Module)}
-    program = re.sub(r"___torch_mangle_\d+\.", "", text + graph)
     return [("program", program), ("attributes", by_name(plain)), ("constants", _constants(constants))]
+
+
+def _graph(compiled: Any) -> str:
+    """Every step of what torch.jit has made, without remarks about the place it comes from."""
+    return _unmangled(re.sub(r" *#.*", "", str(compiled.inlined_graph)))
+
+
+def _unmangled(text: str) -> str:
+    return re.sub(r"___torch_mangle_\d+\.", "", text)
 
 
 def _constants(mapping: Any) -> Parts:
@@ -244,4 +252,7 @@ SPLIT: dict[Any, Callable[[Any], Parts]] = {
     property: lambda item: [("get", item.fget), ("set", item.fset), ("delete", item.fdel)],
     logging.Logger: lambda logger: [("name", logger.name)],
     torch.Generator: lambda generator: [("state", generator.get_state())],
+    torch.jit.ScriptFunction: lambda function: [("program", _graph(function))],
+    MappingProxyType: lambda view: [("items", dict(view))],
+    _lru_cache_wrapper: lambda kept: [("function", kept.__wrapped__)],  # what it remembers is what that says
 }

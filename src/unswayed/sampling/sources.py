@@ -1,41 +1,19 @@
 """What the classes and functions that a classifier is made of consist of: their source, and what was put into them since."""
 
 import dis
+import importlib.util
 import inspect
 import sys
 import threading
-from functools import partial
+from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
-
-import numpy as np
-from torch import Tensor, nn
 
 LIBRARIES = frozenset({"torch", "torch_geometric", *sys.stdlib_module_names} - {"__main__"})
 LENIENT = "if possible, "  # what a library keeps to itself, and descriptors of a class whose source is hashed anyway
 
-# what a function may read from its file's globals, beside estimators, graphs, and code of the user's own and what that made
-HELD = (
-    bool,
-    int,
-    float,
-    complex,
-    str,
-    list,
-    tuple,
-    dict,
-    set,
-    frozenset,
-    partial,
-    np.ndarray,
-    Tensor,
-    nn.Module,
-)
-
-GLOBALS, PARTS = (
-    ("LOAD_GLOBAL", "LOAD_NAME"),
-    ("LOAD_ATTR", "LOAD_METHOD"),
-)  # what reads a name, and what reads a part of it
+# what reads a name, what reads a part of it, and what reads a file
+GLOBALS, PARTS, FILES = ("LOAD_GLOBAL", "LOAD_NAME"), ("LOAD_ATTR", "LOAD_METHOD"), ("IMPORT_NAME",)
 
 READING = threading.Lock()  # finding a class in its file fails in two threads at once, up to Python 3.12
 
@@ -56,7 +34,8 @@ def by_name(named: dict[Any, Any]) -> Parts:
 def of_class(kind: type) -> Parts:
     """The source of the class and of its bases as far as they are the user's, and what was put into them since."""
     bases = [base for base in kind.__mro__ if not is_library(base)]
-    return [(name_of(base), _own_class(base)) for base in bases]
+    makers = [] if is_library(type(kind)) else [("metaclass", type(kind))]
+    return [*((name_of(base), _own_class(base)) for base in bases), *makers]
 
 
 def _own_class(kind: type) -> Parts:
@@ -73,50 +52,71 @@ def is_library(kind: type) -> bool:
 
 
 def _is_installed(kind: Any) -> bool:
-    return _is_packed(sys.modules.get(kind.__module__))
+    return _is_packed(getattr(sys.modules.get(kind.__module__), "__file__", ""))
 
 
-def _is_packed(module: Any) -> bool:
-    """Whether a module came with a package, whose version decides what it does."""
-    file = str(getattr(module, "__file__", ""))
-    return "site-packages" in file or "dist-packages" in file
+def _is_packed(file: Any) -> bool:
+    """Whether a file came with a package, whose version decides what it does."""
+    return "site-packages" in str(file) or "dist-packages" in str(file)
 
 
-def _is_own(name: str | None, module: Any) -> bool:
+def _is_own(name: Any, file: Any = None) -> bool:
     """Whether a module of this name is neither of a library nor of a package: what it does may change from one run to the next."""
-    return str(name).partition(".")[0] not in LIBRARIES | {"unswayed"} and not _is_packed(module)
+    place = getattr(sys.modules.get(str(name)), "__file__", "") if file is None else file
+    return str(name).partition(".")[0] not in LIBRARIES | {"unswayed"} and not _is_packed(place)
 
 
 def _source(thing: Any) -> str | None:
+    """The text of a class, or of a function itself: what wraps another seems to have the text of that one."""
     try:
         with READING:
-            return inspect.getsource(thing)
-    except (OSError, TypeError):
+            if not isinstance(thing, FunctionType):
+                return inspect.getsource(thing)
+            lines, start = inspect.findsource(thing)
+            return "".join(inspect.getblock(lines[start:]))
+    except (OSError, TypeError, SyntaxError):
         return None
 
 
 def of_function(function: FunctionType) -> Parts:
-    """Its source (its code too where a line may hold several functions, or none is found), and what it closes over."""
-    source = _source(function)
+    """Its source (its code too where a line may hold several functions, or none is found), and what it closes over.
+
+    Of a library's wrappers, which may keep a cache as well, as much as there is content to compare.
+    """
+    source, home = _source(function), function.__globals__.get("__name__")
     exact = None if source is not None and function.__name__ != "<lambda>" else _of_code(function.__code__)
+    closed = f"{'' if _is_own(home) else LENIENT}closed over"
     return [
         ("source", source),
         ("code", exact),
         ("defaults", function.__defaults__),
         ("keyword defaults", function.__kwdefaults__ and dict(function.__kwdefaults__)),
-        *((f"closed over {i}", _cell(cell)) for i, cell in enumerate(function.__closure__ or ())),
+        *((f"{closed} {i}", _cell(cell)) for i, cell in enumerate(function.__closure__ or ())),
         *((f"{LENIENT}global {name}", value) for name, value in by_name(_read(function))),
     ]
 
 
 def _read(function: FunctionType) -> dict[str, Any]:
     """What a function names and its file holds, or a file of the user's own that it names: it decides the answer too."""
-    if not _is_own(function.__module__, sys.modules.get(function.__module__)):
+    if not _is_own(function.__module__):
         return {}
     found, held, parts = dict[str, Any](), function.__globals__, _names(function.__code__, PARTS)
     for name in _names(function.__code__, GLOBALS) & held.keys():
         found |= _reached(name, held[name], parts)
-    return {name: value for name, value in found.items() if _decides(value)}
+    files = {f"file {name}": _file(name, held) for name in _names(function.__code__, FILES)}
+    return {name: value for name, value in (found | files).items() if _decides(value)}
+
+
+def _file(name: str, held: dict[str, Any]) -> str | None:
+    """The text of a file of the user's own that a function imports when it is called; whether it has been yet does not matter."""
+    for full in (name, f"{held.get('__package__')}.{name}"):
+        try:
+            spec = importlib.util.find_spec(full)
+        except (ImportError, ValueError):  # of a package that is not there
+            continue
+        if spec is not None and str(spec.origin).endswith(".py") and _is_own(full, spec.origin):
+            return Path(str(spec.origin)).read_text(encoding="utf-8", errors="replace")
+    return None
 
 
 def _reached(name: str, value: Any, parts: set[str]) -> dict[str, Any]:
@@ -124,17 +124,16 @@ def _reached(name: str, value: Any, parts: set[str]) -> dict[str, Any]:
     if not isinstance(value, ModuleType):
         return {name: value}
     found = dict[str, Any]()
-    for part in parts & vars(value).keys() if _is_own(value.__name__, value) else ():
+    for part in parts & vars(value).keys() if _is_own(value.__name__) else ():
         found |= _reached(f"{name}.{part}", vars(value)[part], parts - {part})
     return found
 
 
 def _decides(value: Any) -> bool:
-    """Whether it may differ from one run to the next, and has content to compare."""
-    kind = value if isinstance(value, type | FunctionType) else type(value)
-    if _is_own(kind.__module__, sys.modules.get(kind.__module__)):
-        return True
-    return kind is not value and (isinstance(value, HELD) or _is_estimator(value) or hasattr(value, "stores"))
+    """Whether it may differ from one run to the next: all but what a library or a package defines, whose version decides."""
+    if isinstance(value, type | FunctionType):
+        return _is_own(value.__module__)
+    return value is not None
 
 
 def _names(code: CodeType, kinds: tuple[str, ...]) -> set[str]:
@@ -142,10 +141,6 @@ def _names(code: CodeType, kinds: tuple[str, ...]) -> set[str]:
     inner = [_names(item, kinds) for item in code.co_consts if isinstance(item, CodeType)]
     own = {step.argval for step in dis.get_instructions(code) if step.opname in kinds}
     return own.union(*inner)
-
-
-def _is_estimator(value: Any) -> bool:
-    return hasattr(value, "predict") and not isinstance(value, ModuleType)
 
 
 def _cell(cell: Any) -> Any:
