@@ -22,7 +22,7 @@ def test_karate_club_has_all_it_needs():
     assert set(data.labels[parts.train].tolist()) == {0, 1, 2, 3}
 
 
-def test_files_without_a_split_get_a_random_one(here):
+def test_files_without_a_split_get_a_random_one_and_say_so(here, capsys):
     text = (here / "Y.csv").read_text().replace(",split", "")
     for part in ("train", "val", "test"):
         text = text.replace(f",{part}", "")
@@ -30,6 +30,10 @@ def test_files_without_a_split_get_a_random_one(here):
     _, parts = read_dataset(None, here / "E.csv", here / "X.csv", here / "Y.csv", 3)
     together = torch.cat([parts.train, parts.val, parts.test])
     assert len(together.unique()) == len(together) == 12
+    said = " ".join(capsys.readouterr().err.split())
+    assert (
+        "Y.csv has no split column: of its 12 nodes 4 are drawn to learn from, 2 to choose with and 6" in said
+    )
     _, again = read_dataset(None, here / "E.csv", here / "X.csv", here / "Y.csv", 3)
     assert torch.equal(parts.test, again.test)
 

@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch_geometric.data import Data
 
 from unswayed import datasets
 from unswayed.datasets import Dataset, Split
@@ -10,8 +11,6 @@ from unswayed.errors import InputError
 
 @pytest.fixture
 def toy():
-    from torch_geometric.data import Data
-
     y = torch.arange(900) % 3
     return Dataset(
         "toy", "node", 2, 3, data=Data(x=torch.zeros(900, 2), edge_index=torch.zeros(2, 0).long(), y=y)
@@ -77,3 +76,14 @@ def test_a_share_may_be_of_all_nodes_whatever_their_classes(toy):
 def test_a_share_is_between_none_and_all(toy, share):
     with pytest.raises(InputError, match="share"):
         datasets.split(toy, 0, labelled=share)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_rare_class_is_as_frequent_among_those_who_choose_as_among_the_rest(toy, seed):
+    y = (torch.arange(3000) % 25 == 0).long()
+    rare = replace(
+        toy, num_classes=2, data=Data(x=torch.zeros(3000, 2), edge_index=torch.zeros(2, 0).long(), y=y)
+    )
+    parts = datasets.split(rare, seed, test="rest")
+    assert len(parts.val) == 500
+    assert 8 <= int(y[parts.val].sum()) <= 28  # of 100 among 2960

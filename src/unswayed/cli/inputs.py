@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from unswayed.cli.common import note
+from unswayed.cli.splitting import own_split, tell_split
 from unswayed.datasets import Dataset, Split, load, read_csv, split
 from unswayed.datasets.catalog import entry
 from unswayed.datasets.sources import find
@@ -42,7 +43,7 @@ def read_dataset(
         raise InputError(f"Give --dataset or your own files, not both ({', '.join(given)}).")
     if name is not None:
         dataset = fetch(name)
-        return dataset, _own_split(dataset, seed) if name == KARATE else split(dataset, seed)
+        return dataset, own_split(dataset, seed) if name == KARATE else split(dataset, seed)
     if edges is None or features is None or labels is None:
         absent = [flag for flag, path in files.items() if path is None]
         plain = " (where nothing is known of a node, give each the same number)" if features is None else ""
@@ -53,7 +54,10 @@ def read_dataset(
         )
     dataset, own = read_csv(edges, features, labels, directed=directed)
     dataset = replace(dataset, name=edges.name)
-    return dataset, own if own is not None else _own_split(dataset, seed)
+    if own is None:
+        own = own_split(dataset, seed)
+        tell_split(labels, dataset, own, seed)
+    return dataset, own
 
 
 CONTENT = "content of the files"  # among what is said of a run
@@ -68,19 +72,6 @@ def content_of(dataset: Dataset, parts: Split) -> dict[str, str | None]:
     for name, value in (("x", data.x), ("edges", data.edge_index), ("y", data.y), *vars(parts).items()):
         update_hash(hashed, name, value)
     return {CONTENT: hashed.hexdigest()[:16]}
-
-
-def _own_split(dataset: Dataset, seed: int) -> Split:
-    """A random split for files without one, scaled down on small graphs so that every part has a node."""
-    labelled = int((dataset.labels >= 0).sum())
-    if labelled < 3 * dataset.num_classes:
-        raise InputError(
-            f"Only {labelled} nodes have labels, too few to split at random; add a split column with train, val and test."
-        )
-    per_class = max(1, min(20, labelled // (3 * dataset.num_classes)))
-    rest = labelled - per_class * dataset.num_classes
-    validation = min(500, rest // 3)
-    return split(dataset, seed, test=min(100, rest - validation), per_class=per_class)
 
 
 def fetch(name: str) -> Dataset:

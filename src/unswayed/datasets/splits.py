@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from unswayed.datasets.catalog import ENTRIES
 from unswayed.datasets.loading import Dataset
 from unswayed.errors import InputError
 
@@ -62,17 +63,23 @@ def split(
         return _graph_split(order)
     share = dataset.labelled if labelled is None else labelled
     train, val, others = (
-        _by_class(order, dataset, per_class) if share is None else _by_share(order, dataset, share, draw)
+        _by_class(order, dataset, per_class, seed)
+        if share is None
+        else _by_share(order, dataset, share, draw)
     )
     if test != "rest" and not 0 < test <= len(others):
         raise InputError(f"test must lie between 1 and {len(others)} nodes, or be 'rest', not {test}.")
     return _indices(train, val, others if test == "rest" else others[:test])
 
 
-def _by_class(order: np.ndarray, dataset: Dataset, per_class: int) -> tuple[np.ndarray, ...]:
+def _by_class(order: np.ndarray, dataset: Dataset, per_class: int, seed: int) -> tuple[np.ndarray, ...]:
     own = dataset.labels.numpy()[order]
     train = np.concatenate([order[own == c][:per_class] for c in range(dataset.num_classes)])
     rest = order[~np.isin(order, train)]
+    if (
+        dataset.name not in ENTRIES
+    ):  # whose splits are declared: where a class is rare, training has taken all that come first
+        rest = np.random.default_rng([seed, len(own), per_class]).permutation(rest)
     validation = min(VALIDATION, len(rest) // 3)
     return train, rest[:validation], rest[validation:]
 
