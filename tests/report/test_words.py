@@ -159,6 +159,25 @@ def test_where_nothing_stays_flagged_precision_says_nothing():
     assert "No votes could be clearer" in summary.certs.statement(0)
 
 
+def flagging(floor):
+    from types import SimpleNamespace
+
+    votes = us.Votes.from_counts(
+        [[0, 1_000]] * 2 + [[1_000, 0]] * 7, us.Flip(0.7), 9, classes=["ok", "fraud"]
+    )
+    told = SimpleNamespace(accuracy=floor, name="majority")
+    return summarise(us.certify(votes), truth=["fraud"] * 3 + ["ok"] * 6, positive="fraud", floor=told)
+
+
+def test_a_floor_of_one_label_is_said_to_flag_nobody():
+    assert staying(flagging(6 / 9)).endswith("The model that ignores the structure (majority) flags none.")
+    assert "flags none" not in staying(flagging(3 / 9))  # it flags everybody
+
+
+def test_the_share_that_stays_flagged_is_that_of_the_tables():
+    assert "67% are flagged without an attack, and 67% stay flagged" in staying(flagging(6 / 9))
+
+
 def test_no_headline_praises_what_is_below_the_floor_by_one_kind_of_change(certs_of):
     certs, truth = certs_of(targets=30, noise=us.AddDelete(p_add=0.02, p_delete=0.4))
     told = summarise(certs, truth=truth, floor=0.999)

@@ -7,7 +7,7 @@ from unswayed.certificates.about import withstood
 from unswayed.certificates.presenting import plural
 from unswayed.report.alone import median_of
 from unswayed.report.rounding import percent, percent_at_least
-from unswayed.report.summary import Summary
+from unswayed.report.summary import ROUNDED, Summary
 
 FEW = 20  # targets below which a share says little
 ALL_ALIKE = 0.95  # share of one label from which a model is warned of: it hardly tells targets apart
@@ -189,7 +189,7 @@ def staying(summary: Summary) -> str:
         if right is None
         else f" Of all that is flagged then, at least {percent_at_least(float(right[0]))} is {name}."
     )
-    end = f"flagged whatever an attacker does who {attack(summary, size)}.{told}"
+    end = f"flagged whatever an attacker does who {attack(summary, size)}.{told}{_floor_flags_none(summary)}"
     if truly == 1:
         now, then = "is" if flagged else "is not", "stays" if stays else "does not provably stay"
         return (
@@ -197,8 +197,18 @@ def staying(summary: Summary) -> str:
         )
     return (
         f"Of the {plural(truly, summary.unit)} that are truly {name}, {percent(flagged)} are flagged without an attack, and "
-        f"{percent_at_least(stays)} stay {end}"
+        f"{percent(stays)} stay {end}"
     )
+
+
+def _floor_flags_none(summary: Summary) -> str:
+    """That the floor, however often right, flags nobody: where it says one label to all, which is another."""
+    if summary.floor is None or summary.floor_name != "majority":
+        return ""
+    positive = float(np.mean(summary.truth == summary.positive))
+    if abs(summary.floor - positive) <= ROUNDED:  # it may be the positive label
+        return ""
+    return " The model that ignores the structure (majority) flags none."
 
 
 def confidence(summary: Summary) -> str:
