@@ -137,7 +137,9 @@ def test_a_vote_of_groups(call_json, monkeypatch):
     assert max(row["size"] for row in found["targets"]) <= 2
 
 
-def test_graphs_are_proved_by_their_pairs(call_json, monkeypatch):
+@pytest.fixture
+def rings(monkeypatch):
+    """Twelve graphs in place of whatever dataset is named."""
     from torch_geometric.data import Data
 
     from unswayed.cli import proving
@@ -151,9 +153,21 @@ def test_graphs_are_proved_by_their_pairs(call_json, monkeypatch):
     dataset = Dataset("rings", "graph", 3, 2, graphs=graphs)
     parts = Split(torch.arange(6), torch.arange(6, 8), torch.arange(8, 12))
     monkeypatch.setattr(proving, "read_dataset", lambda *words: (dataset, parts))
+
+
+@pytest.mark.usefixtures("rings")
+def test_graphs_are_proved_by_their_pairs(call_json):
     found = call_json("prove", "--dataset", "rings", "--model", "ballots", "--no-floor")
     assert [row["target"] for row in found["targets"]] == ["8", "9", "10", "11"]
     assert found["method"] == "exact"
+
+
+@pytest.mark.usefixtures("rings")
+def test_what_is_for_nodes_is_refused_for_graphs_before_training(call):
+    code, _, err = call(*shlex.split("prove --dataset rings --model ballots --positive 1 --precision 0.5"))
+    assert code == 2
+    assert "--precision is for nodes" in err
+    assert "Training" not in err
 
 
 PROVE = " ".join(["prove", *FILES])
@@ -168,6 +182,10 @@ BAD = {
     "precision without ballots": (f"{PROVE} --positive 1 --precision 0.5", "--precision is for"),
     "precision of no label": (f"{PROVE} --model ballots --precision 0.5", "--positive"),
     "precision above 1": (f"{PROVE} --model ballots --positive 1 --precision 35", "share"),
+    "precision among one kind alone": (
+        f"{PROVE} --labels onlyones.csv --model ballots --positive 1 --precision 0.5",
+        "All of the 2 validation nodes are 1",
+    ),
     "attack size 0": (f"{PROVE} --model ballots --attack-size 0", "1 or more"),
     "groups without hashing": (f"{PROVE} --groups 5", "--groups is for"),
     "no groups": (f"{PROVE} --model hashed:gcn --groups 0", "1 or more"),
@@ -184,6 +202,8 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_is_one_sentence(call, here, case):
     command, word = BAD[case]
+    rows = [row for row in (here / "Y.csv").read_text().splitlines() if not row.endswith("0,val")]
+    (here / "onlyones.csv").write_text("\n".join(rows))
     if command.startswith("report"):
         call("prove", *FILES, "--store", "run")
     code, out, err = call(*shlex.split(command))
@@ -193,6 +213,7 @@ def test_bad_input_is_one_sentence(call, here, case):
     assert len(said) == 1
     assert word in said[0]
     assert "Traceback" not in err
+    assert "Training" not in err
 
 
 def test_what_cannot_be_proved_is_refused_before_a_floor_is_trained_for_it(call):

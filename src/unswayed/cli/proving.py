@@ -91,6 +91,17 @@ class ProvePlan:
                 raise InputError(f"--{name.replace('_', '-')} is for --model {meant}.")
         if self.precision is not None and self.positive is None:
             raise InputError("--precision is that of a flag: say of which label, with --positive.")
+        named = [
+            f"--{name.replace('_', '-')}"
+            for name in ("voters", "attack_size", "precision")
+            if getattr(self, name) is not None
+        ]
+        if self.dataset.task == "graph" and named:
+            raise InputError(f"{named[0]} is for nodes; in whole graphs the pairs of nodes vote.")
+        if self.precision is not None:
+            from unswayed.models.training.flags import check_flags
+
+            check_flags(self.dataset, self.split, self.precision, self.positive)
         for name in ("attack_size", "groups"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise InputError(f"--{name.replace('_', '-')} must be 1 or more, not {getattr(self, name)}.")
@@ -250,10 +261,6 @@ def _trained(plan: ProvePlan, progress: Any) -> Any:
 def _trained_on_graphs(plan: ProvePlan, progress: Any) -> Any:
     from unswayed.models.training.pairs import fit_pairs
 
-    if (plan.voters, plan.attack_size, plan.precision) != (None, None, None):
-        raise InputError(
-            "--voters, --attack-size and --precision are for nodes; in whole graphs the pairs of nodes vote."
-        )
     return fit_pairs(plan.dataset, plan.split, seed=plan.seed, device=plan.device, progress=progress)
 
 

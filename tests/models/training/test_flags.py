@@ -95,6 +95,39 @@ def test_a_precision_out_of_reach_is_warned_of():
         fit_flags(wild, parts, precision=1.0, settings=QUICK)
 
 
+def named(dataset: Dataset) -> Dataset:
+    return replace(dataset, class_names=("honest", "fraud"))
+
+
+def test_a_label_is_flagged_by_name_as_by_number():
+    dataset, parts = ring()
+    one = fit_flags(dataset, parts, precision=0.6, settings=QUICK)
+    same = fit_flags(named(dataset), parts, precision=0.6, positive="fraud", settings=QUICK)
+    for name, weight in one.named_parameters():
+        assert torch.equal(weight, same.get_parameter(name))
+
+
+@pytest.mark.parametrize(("positive", "words"), [(None, "no default"), ("thief", "honest, fraud"), (2, "cannot be 2"), (0.5, "0.5")])  # fmt: skip
+def test_which_of_named_classes_is_flagged_has_to_be_said(positive, words):
+    dataset, parts = ring()
+    with pytest.raises(InputError, match=words):
+        fit_flags(named(dataset), parts, precision=0.6, positive=positive)
+
+
+@pytest.mark.parametrize(("kind", "words"), [(0, "None of the"), (1, "All of the")])
+def test_validation_nodes_of_one_kind_choose_nothing(kind, words):
+    dataset, parts = ring()
+    lonely = Split(parts.train, parts.val[dataset.labels[parts.val] == kind], parts.test)
+    with pytest.raises(InputError, match=words):
+        fit_flags(dataset, lonely, precision=0.6)
+
+
+def test_choosing_is_part_of_the_progress():
+    told = []
+    fit_flags(*ring(), precision=0.6, settings=QUICK, progress=lambda *said: told.append(said))
+    assert told[-1][2].startswith("flags")
+
+
 @pytest.mark.parametrize(("how", "word"), [({"precision": 0.0}, "precision"), ({"precision": 0.5, "positive": 2}, "positive")])  # fmt: skip
 def test_bad_settings_are_one_sentence(how, word):
     with pytest.raises(InputError, match=word):

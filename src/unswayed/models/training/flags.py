@@ -18,6 +18,7 @@ from torch import Tensor
 from unswayed.ballots.links import Links
 from unswayed.ballots.networks import BallotNetwork
 from unswayed.datasets import Dataset, Split
+from unswayed.datasets.own import check_parts
 from unswayed.errors import DoubtfulSetting, InputError
 from unswayed.models.training.ballot_settings import BallotSettings
 from unswayed.models.training.ballots import fit_ballots, mixtures
@@ -51,7 +52,7 @@ def fit_flags(
     split: Split,
     *,
     precision: float,
-    positive: int = 1,
+    positive: int | str | None = None,
     protocol: str = "transductive",
     seed: int = 0,
     device: str = "cpu",
@@ -60,23 +61,47 @@ def fit_flags(
 ) -> BallotNetwork:
     """The network that proves the most recall of the label `positive` on validation nodes, at no less than this precision there.
 
-    It is frozen on the whole graph with all labels but the test nodes', ready for `prove`. Under the inductive protocol test nodes, their
+    `positive` is a class by number or name; by default 1, where classes have no names. The network is frozen on the whole graph with all labels but the test nodes', ready for `prove`. Under the inductive protocol test nodes, their
     features and their edges are absent from all training and choosing. A warning says so where no network is that precise.
     """
     chosen = settings or FlagSettings()
-    if dataset.task != "node" or not 0 <= positive < dataset.num_classes:
-        raise InputError(
-            f"positive must be one of the {dataset.num_classes} classes of a graph's nodes, not {positive!r}."
-        )
-    if not 0 < precision <= 1:
-        raise InputError(f"precision must be a share above 0 and up to 1, not {precision!r}.")
-    judges = _Judges.of(view(dataset, split, protocol), positive, chosen.judged_at)
+    flag = check_flags(dataset, split, precision, positive)
+    judges = _Judges.of(view(dataset, split, protocol), flag, chosen.judged_at)
     trained = fit_ballots(
         dataset, split, protocol=protocol, seed=seed, device=device, settings=chosen.balanced, progress=progress
     )  # fmt: skip
     networks = [trained.cpu().thaw(), *mixtures(dataset, split, protocol, seed, chosen.balanced)]
     known = known_labels(dataset.labels, torch.cat([split.train, split.val]))
-    return judges.best(networks, precision).freeze(dataset.graph, known=known).to(device)
+    return judges.best(networks, precision, progress).freeze(dataset.graph, known=known).to(device)
+
+
+def check_flags(dataset: Dataset, split: Split, precision: float, positive: int | str | None) -> int:
+    """The number of the class that is to be flagged; refused before anything is trained, where nothing could be chosen."""
+    check_parts(dataset, split)
+    if not 0 < precision <= 1:
+        raise InputError(f"precision must be a share above 0 and up to 1, not {precision:g}.")
+    if dataset.task != "node":
+        raise InputError("Flags at a precision are for nodes, not for whole graphs.")
+    flag = _place(dataset, positive)
+    truly = int((dataset.labels[split.val] == flag).sum())
+    if truly in (0, len(split.val)):
+        name = dataset.class_names[flag] if dataset.class_names else f"of class {flag}"
+        raise InputError(
+            f"{'All' if truly else 'None'} of the {len(split.val):,} validation nodes {'are' if truly else 'is'} {name}, so they cannot say "
+            "how precise a flag is; nodes of both kinds must be among them."
+        )
+    return flag
+
+
+def _place(dataset: Dataset, positive: int | str | None) -> int:
+    names = dataset.class_names or tuple(map(str, range(dataset.num_classes)))
+    if positive is None and names[1] == "1":
+        return 1
+    place = names.index(positive) if isinstance(positive, str) and positive in names else positive
+    if not isinstance(place, int | np.integer) or not 0 <= place < len(names):
+        said = "has no default where classes have names" if positive is None else f"cannot be {positive!r}"
+        raise InputError(f"positive {said}; it is one of {', '.join(names[:10])}, or its number from 0.")
+    return int(place)
 
 
 @dataclass(frozen=True)
@@ -108,13 +133,17 @@ class _Judges:
         truth = (data.y[seen.val] == positive).numpy()
         return cls(Links.of(data), known, Row(data, seen.val), truth, positive, judged_at)
 
-    def best(self, networks: Sequence[BallotNetwork], precision: float) -> BallotNetwork:
+    def best(
+        self, networks: Sequence[BallotNetwork], precision: float, progress: Progress | None = None
+    ) -> BallotNetwork:
         """The one that proves the most recall among those precise enough; where none is, the most precise."""
         options = [option for network in networks for option in self._louder(network)]
         best, most = None, -1.0
-        for option in sorted(options, key=lambda option: -option.recall):
+        for turn, option in enumerate(sorted(options, key=lambda option: -option.recall), 1):
             if option.recall <= most:  # nothing is proved of what is not flagged
                 break
+            if progress is not None:
+                progress(turn, len(options), f"flags, proved recall {max(most, 0.0):.3f}")
             if option.precision >= precision:
                 network = louder(option.network, self.positive, option.shift)
                 precise, proved = self._proved(network)
