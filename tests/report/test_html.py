@@ -149,3 +149,14 @@ def test_attacks_appear_beside_the_certificates(certs, truth):
     page = render(summarise(certs, truth=truth, attacked=attacked))
     assert "not broken by the attacks found" in page
     assert embedded(page)["columns"]["attacked"] is not None
+
+
+def test_what_stays_flagged_comes_first_with_the_size_its_sentence_speaks_of(certs, truth):
+    summary = summarise(certs, truth=truth, positive=1)
+    page = render(summary)
+    assert page.index('id="flags"') < page.index("<h2>Certified accuracy")
+    card = page[page.index('id="flags"') : page.index("<h2>Certified accuracy")]
+    size = re.search(r"up to (\d+) of", card) or re.search(r"(one) of", card)
+    shown = re.findall(r"<tr><td>(\d+)</td>", card)
+    assert size[1].replace("one", "1") in shown
+    assert shown == sorted(shown, key=int)

@@ -25,7 +25,7 @@ from unswayed.report.alone import median_of, walls, withstands_all
 from unswayed.report.neighbourhood import pictures, with_attacks
 from unswayed.report.rounding import at_least, near, nice_sizes, percent
 from unswayed.report.summary import Summary, summarise
-from unswayed.report.words import attack, confidence, headline, reading, staying, verdict
+from unswayed.report.words import aim, attack, confidence, headline, reading, staying, verdict
 from unswayed.spelling import check_keywords
 
 
@@ -250,7 +250,7 @@ def _flags_section(summary: Summary) -> str:
     """What stays flagged, as a sentence and a table; "" where no class was named."""
     if summary.positive is None:
         return ""
-    sizes = np.array(nice_sizes(summary.top))
+    sizes = np.union1d(nice_sizes(summary.top), aim(summary)[1])  # the sentence speaks of the latter
     recall, right = summary.recall(sizes).tolist(), summary.precision_shown(sizes, 3)
     shown = ["–"] * len(sizes) if right is None else right
     rows = "".join(
