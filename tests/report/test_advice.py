@@ -95,3 +95,13 @@ def test_deletions_beyond_those_that_exist_are_not_counted_against_k():
     assert (median_of(told, "deletes"), median_of(told, "adds")) == (None, 14)
     assert median_of(told, "deletes", told.certs.about.ones == 50) == 14
     assert "14 and all" in render(told)
+
+
+def test_where_a_flag_was_asked_for_the_headline_speaks_of_it():
+    truth = np.array([1] * 4 + [0] * 36)
+    flags = summary([[1, 999]] * 3 + [TORN] + [SURE] * 36, truth=truth, positive=1, floor=0.9)
+    assert headline(flags).startswith("3 of 4 targets that are truly 1 provably stay flagged if an attacker ")
+    assert verdict(flags).startswith("39 of 40 targets provably keep their right answer")
+    plain = summary([[1, 999]] * 3 + [TORN] + [SURE] * 36, truth=truth, floor=0.9)
+    assert headline(plain).startswith("39 of 40 targets")
+    assert not verdict(plain).startswith("39 of 40 targets")

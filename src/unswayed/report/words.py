@@ -35,7 +35,23 @@ def aim(summary: Summary) -> tuple[str, int, str]:
 
 
 def headline(summary: Summary) -> str:
-    """The one sentence a manager takes away: how many decisions are proven (and, where known, right), against what."""
+    """The one sentence a manager takes away: who stays flagged, if that was asked, or how many decisions are proven, against what."""
+    return _flagged(summary) or _proven(summary)
+
+
+def _flagged(summary: Summary) -> str:
+    """How many of the class that matters stay flagged; empty where no class was named."""
+    if summary.positive is None or summary.truth is None:
+        return ""
+    size, truly = aim(summary)[1], int((summary.truth == summary.positive).sum())
+    stay = round(float(summary.recall([size])[0]) * truly)
+    who = f"{plural(truly, summary.unit)} that {'is' if truly == 1 else 'are'} truly {summary.label_name(summary.positive)}"
+    stays = "stays" if stay == 1 else "stay"
+    return f"{stay:,} of {who} provably {stays} flagged if an attacker {attack(summary, size)}."
+
+
+def _proven(summary: Summary) -> str:
+    """How many decisions are proven (and, where known, right), against what."""
     total, (change, size, who) = len(summary.certs), aim(summary)
     proven = round(float(summary.share(size, change)) * total)
     answer = "answer" if summary.truth is None else "right answer"
@@ -54,6 +70,7 @@ def headline(summary: Summary) -> str:
 def verdict(summary: Summary) -> str:
     """What a headline leaves out: wrong answers, silence, a model that says the same to all, and the floor."""
     parts = (
+        _proven(summary) if _flagged(summary) else "",
         _others(summary),
         _unmoved(summary) or sides(summary),
         _monotony(summary),
