@@ -222,6 +222,11 @@ def make_model(plan: ProvePlan) -> Any:
     if plan.model == TRAINED or plan.hashed:
         warn_before_training(plan)
         note(f"Training {plan.model} on {plan.dataset.name} ({plan.protocol}) …")
+        if plan.precision is not None and plan.positive is not None:  # few choose badly
+            truly = int((plan.dataset.labels[plan.split.val] == plan.positive).sum())
+            note(
+                f"{truly:,} of {len(plan.split.val):,} validation nodes, which choose, bear the flagged label."
+            )
         with working("training") as progress, diary() as kept:
             told = telling(progress)
             model = _hashed(plan, told) if plan.hashed else _trained(plan, told)

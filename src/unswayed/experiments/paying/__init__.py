@@ -46,9 +46,8 @@ FLAGGED = ("tolokers",)  # one label is rare and matters: nodes that are to stay
 EVERY = (*DATASETS, *GRAPHS, *FLAGGED)
 PROTOCOLS = ("inductive", "transductive")
 METHODS = ("floors", "label ballots", "trained", "hashed", "smoothed")
-DRAWN = (
-    "drawn at random"  # label ballots again, of labels drawn whatever their classes, in a table of its own
-)
+# label ballots again, of labels drawn whatever their classes, in a table of its own
+DRAWN = "drawn at random"
 TIES_LOST, TRAINING_ALONE = STRICTER = ("ties are lost", "and training labels alone speak")
 METHODS_OF = dict.fromkeys(GRAPHS, ("floors", "pairs")) | dict.fromkeys(FLAGGED, ("flags",))
 COMMAND = "unswayed reproduce paying"

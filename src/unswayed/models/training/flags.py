@@ -61,8 +61,9 @@ def fit_flags(
 ) -> BallotNetwork:
     """The network that proves the most recall of the label `positive` on validation nodes, at no less than this precision there.
 
-    `positive` is a class by number or name; by default 1, where classes have no names. The network is frozen on the whole graph with all labels but the test nodes', ready for `prove`. Under the inductive protocol test nodes, their
-    features and their edges are absent from all training and choosing. A warning says so where no network is that precise.
+    `positive` is a class by number or name; by default 1, where classes have no names. The network is frozen on the whole graph with all
+    labels but the test nodes', ready for `prove`. Under the inductive protocol test nodes, their features and their edges are absent from
+    all training and choosing. A warning says so where no network is that precise.
     """
     chosen = settings or FlagSettings()
     flag = check_flags(dataset, split, precision, positive)
