@@ -27,10 +27,12 @@ from unswayed.experiments.paying import (
     results,
 )
 from unswayed.experiments.paying.rows import AT, allowed, gains, rows_of, with_new_floors
+from unswayed.models import build
 from unswayed.models.floors import Floor
 from unswayed.models.structure_free import ALL_SEEN
 from unswayed.models.training.ballot_settings import BallotSettings
 from unswayed.models.training.flags import FlagSettings, fit_flags
+from unswayed.models.training.own_scores import MEMBERS
 
 from .shared import FIELDS
 
@@ -274,3 +276,26 @@ def test_flags_are_no_less_precise_on_validation_nodes_and_proved(blocks, tmp_pa
     assert recall[0] > row["floor_recall"] - 0.2
     assert row["floors"] == {"features alone": pytest.approx(row["floor"])}
     assert "| tolokers | inductive | any | 1 |" in page.flags([row])
+
+
+def test_networks_under_noise_are_means_of_as_many_as_floors_are(blocks, monkeypatch):
+    data = Data(x=torch.rand(120, 4), edge_index=blocks.graph.edge_index, y=blocks.labels)
+    dataset = replace(blocks, num_features=4, data=data)
+    monkeypatch.setattr(bench, "load", lambda name, fetch: dataset)
+    monkeypatch.setattr(bench, "taught", lambda *_, **__: None)
+    monkeypatch.setattr(methods, "TRAINED_UNDER", {us.Flip(beta=0.9): (us.Flip(beta=0.8),)})
+    drawn = []
+
+    def untrained(name, *_, seed, **__):
+        drawn.append(build(name, 4, 3, seed=seed))
+        return drawn[-1]
+
+    monkeypatch.setattr(methods, "fit", untrained)
+    own = bench.Bench.of(Case("cora", "inductive", 0, "smoothed"))
+    ((noises, network),) = methods.mean_networks(own)
+    assert noises == (us.Flip(beta=0.8),)
+    with torch.no_grad():
+        said = torch.stack([member(data.x, data.edge_index) for member in drawn])
+        assert torch.allclose(network(data.x, data.edge_index), said.mean(dim=0), atol=1e-5)
+    assert len(said) == MEMBERS
+    assert not torch.equal(said[0], said[1])

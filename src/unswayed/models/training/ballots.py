@@ -17,6 +17,7 @@ from torch.nn import functional
 from unswayed.ballots.links import Links
 from unswayed.ballots.networks import BallotNetwork
 from unswayed.datasets import Dataset, Split
+from unswayed.models.side_by_side import Weights
 from unswayed.models.training.aims import Aims, aims_of
 from unswayed.models.training.ballot_settings import BallotSettings
 from unswayed.models.training.classroom import (
@@ -28,7 +29,7 @@ from unswayed.models.training.classroom import (
     without,
 )
 from unswayed.models.training.keeping import Best, Progress, ThinDropout, seeded
-from unswayed.models.training.own_scores import MEMBERS, OwnScores, Weights
+from unswayed.models.training.own_scores import MEMBERS, OwnScores
 from unswayed.models.training.stepping import descend
 from unswayed.models.training.view import view
 from unswayed.models.training.worst import Rows, margins, most_against, worst_harm
