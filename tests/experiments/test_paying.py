@@ -16,6 +16,7 @@ from unswayed.datasets import Dataset, split
 from unswayed.errors import InputError
 from unswayed.experiments.paying import (
     DRAWN,
+    LIMIT,
     Case,
     Result,
     bench,
@@ -118,6 +119,22 @@ def test_labels_drawn_at_random_are_told_with_ties_lost_too(blocks, tmp_path, mo
     assert "| highschool | ties are lost | 1 |" in page.drawn([row])
     # its targets are others: their floors are nobody else's
     assert rows_of([replace(kept, case=Case("highschool", "inductive", 0, "label ballots"))], [row]) == []
+
+
+def test_with_every_label_told_the_targets_own_stays_unsaid(kept, blocks):
+    prepare(cases((0, 1), ["highschool"], methods=[LIMIT]), runs=kept, say=lambda words: None)
+    rows = [row for row in rows_of(results(kept)) if row["method"] == LIMIT and row["budget"] == "any"]
+    assert [(row["protocol"], row["seed"]) for row in rows] == [("inductive", 0), ("inductive", 1)]
+    nodes = split(blocks, 0, test="rest").test
+    half, y = nodes[: (len(nodes) + 1) // 2], blocks.labels
+    one, other = blocks.graph.edge_index
+    votes = torch.zeros(len(y), 3).index_put_((one, y[other]), torch.tensor(1.0), accumulate=True)[half]
+    assert rows[0]["certified_accuracy"]["0"] == pytest.approx(
+        float((votes.argmax(1) == y[half]).float().mean())
+    )
+    told = page.limit(rows_of(results(kept)))
+    assert "| highschool | every label told | 2 |" in told
+    assert "| highschool | proved, untrained label ballots | 2 |" in told
 
 
 def test_floors_that_were_not_measured_again_are_those_of_earlier_rows(kept):

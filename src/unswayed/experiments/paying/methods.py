@@ -17,7 +17,7 @@ from unswayed.ballots.fixed import SCALE
 from unswayed.ballots.links import Links, codes
 from unswayed.datasets import Dataset, split
 from unswayed.experiments.kept_results import Arrays, Facts
-from unswayed.experiments.paying import DRAWN, TIES_LOST, TRAINING_ALONE
+from unswayed.experiments.paying import DRAWN, LIMIT, TIES_LOST, TRAINING_ALONE
 from unswayed.experiments.paying.bench import CHANGES, Bench
 from unswayed.experiments.paying.others import flags, pairs
 from unswayed.models import build
@@ -65,6 +65,13 @@ def floors(bench: Bench) -> tuple[Arrays, Facts]:
 def label_ballots(bench: Bench) -> tuple[Arrays, Facts]:
     """Exact, without any training."""
     return bench.proved(bench.label_ballots)
+
+
+def every_label(bench: Bench) -> tuple[Arrays, Facts]:
+    """Label ballots to which every voter's true label is told: no certificate that one could have, but what links allow."""
+    told = us.LabelBallots(bench.dataset.num_classes)
+    arrays, facts = bench.proved(told.freeze(bench.dataset.graph, known=bench.dataset.labels))
+    return arrays, {**facts, "model": "label ballots"}
 
 
 def drawn(bench: Bench) -> tuple[Arrays, Facts]:
@@ -249,6 +256,7 @@ METHOD_OF: dict[str, Callable[[Bench], tuple[Arrays, Facts]]] = {
     "label ballots": label_ballots,
     "trained": trained,
     "hashed": hashed,
+    LIMIT: every_label,
     DRAWN: drawn,
     "smoothed": smoothed,
     "pairs": pairs,
