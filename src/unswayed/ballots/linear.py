@@ -58,14 +58,17 @@ class Decision:
         """int64[t]: the class with the highest score, the lowest of those that tie."""
         return np.asarray(self.scores(x).argmax(axis=1), dtype=np.int64)
 
-    def margins(self, x: BoolArray) -> Iterator[tuple[IntArray, Linear]]:
-        """Some rows at a time, those with one label together: (their positions, their exact margins less the guards)."""
+    def margins(self, x: BoolArray, guards: int = 1) -> Iterator[tuple[IntArray, Linear]]:
+        """Some rows at a time, those with one label together: (their positions, their exact margins less the guards).
+
+        With `guards` −1 the guards are added instead: who uses up so much surely moves what `predict` says.
+        """
         scores = self.scores(x)
         label = scores.argmax(axis=1)
         for own in np.unique(label):
             rows = np.flatnonzero(label == own)
             below = np.arange(len(self.base)) < own
-            spare = scores[rows, own, None] - scores[rows] - below - (self.guard + self.guard[own])
+            spare = scores[rows, own, None] - scores[rows] - below - guards * (self.guard + self.guard[own])
             spare[:, own] = 0
             gains = self.effects[:, [own]] - self.effects
             yield rows, Linear(label[rows], spare, gains[None], x[rows])
@@ -85,16 +88,24 @@ class LinearModel:
             )
         x = threat.x.numpy()  # type: ignore[attr-defined]
         decision = read_linear(self.model, x)
-        rows, parts = zip(*decision.margins(x), strict=True)
-        names, count = decision.class_names, len(decision.class_names)
+        record, names, count = _record(decision, x), decision.class_names, len(decision.class_names)
+        size = record.sizes()
+        most = _record(decision, x, guards=-1).sizes() if decision.guard.any() else size
         return Proofs.of(
-            Several.of(parts, rows),
+            record,
             About(threat.targets, threat.entries, count, threat.ones, threat.describe(), class_names=names),
+            size=size,
+            exact=bool((size == most)[size >= 0].all()),
             told=FIXED if decision.guard.any() else EXACT,
             model={"name": type(self.model).__name__},
             reads="separate",
             unit_scale=2.0**decision.scale,
         )
+
+
+def _record(decision: Decision, x: BoolArray, guards: int = 1) -> Several:
+    rows, parts = zip(*decision.margins(x, guards), strict=True)
+    return Several.of(parts, rows)
 
 
 def linear_model(model: Any) -> LinearModel | None:
