@@ -83,7 +83,9 @@ def test_a_precision_is_part_of_the_command_and_of_what_is_remembered(call_json)
     found = call_json("prove", *FILES, "--model", "ballots", "--positive", "1", "--precision", "0.4")
     assert "--positive 1" in found["command"]
     assert "--precision 0.4" in found["command"]
-    assert found["training"]["precision"] == 0.4
+    assert "precision" not in found["training"]  # whether it is had, validation nodes alone can say
+    assert found["training"]["precision asked of validation nodes"] == 0.4
+    assert found["training"]["flagged label"] == "1"
     assert found["recall"]["0"] > 0
 
 
