@@ -138,21 +138,6 @@ def test_the_guard_covers_what_predict_rounds():
     assert abs(decision.scores(x)[0, 1]) <= decision.guard[1] < 2.0**decision.scale * 1e-12
 
 
-def test_a_size_that_rounding_cuts_short_is_no_exact_one():
-    """0.1 + 0.1 − 0.2 is no more than 0, so that no change moves the label; how it rounds is not known beforehand."""
-    x = np.zeros((1, 2), dtype=bool)
-    model = LogisticRegression().fit(np.eye(2) > 0, [0, 1])
-    model.coef_, model.intercept_ = np.array([[0.1, 0.1]]), np.array([-0.2])
-    assert (model.predict(EVERY[:4, -2:]) == 0).all()
-    proofs = us.prove(model, us.Bits(x))
-    assert proofs.size[0] == 1
-    assert not proofs.exact
-    assert proofs.known_attack(0) is None
-    assert "does move it" not in proofs.grounds(0)
-    model.intercept_ = np.array([-0.15])
-    assert us.prove(model, us.Bits(x)).exact
-
-
 @pytest.mark.parametrize(("model", "words"), [
     (SVC(kernel="linear"), "no plain coefficients"),
     (CalibratedClassifierCV(LinearSVC(), cv=2), "no plain coefficients"),

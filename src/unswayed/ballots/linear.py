@@ -73,6 +73,13 @@ class Decision:
             gains = self.effects[:, [own]] - self.effects
             yield rows, Linear(label[rows], spare, gains[None], x[rows])
 
+    def is_exact(self, x: BoolArray) -> bool:
+        """Whether one change more than its size surely moves every row, to any rival that could be so near."""
+        if not self.guard.any():
+            return True
+        both = zip(self.margins(x), self.margins(x, guards=-1), strict=True)
+        return all(_meet(least.against(), most.against()) for (_, least), (_, most) in both)
+
 
 @dataclass(frozen=True, eq=False)
 class LinearModel:
@@ -88,14 +95,12 @@ class LinearModel:
             )
         x = threat.x.numpy()  # type: ignore[attr-defined]
         decision = read_linear(self.model, x)
-        record, names, count = _record(decision, x), decision.class_names, len(decision.class_names)
-        size = record.sizes()
-        most = _record(decision, x, guards=-1).sizes() if decision.guard.any() else size
+        rows, parts = zip(*decision.margins(x), strict=True)
+        names, count = decision.class_names, len(decision.class_names)
         return Proofs.of(
-            record,
+            Several.of(parts, rows),
             About(threat.targets, threat.entries, count, threat.ones, threat.describe(), class_names=names),
-            size=size,
-            exact=bool((size == most)[size >= 0].all()),
+            exact=decision.is_exact(x),
             told=FIXED if decision.guard.any() else EXACT,
             model={"name": type(self.model).__name__},
             reads="separate",
@@ -103,9 +108,10 @@ class LinearModel:
         )
 
 
-def _record(decision: Decision, x: BoolArray, guards: int = 1) -> Several:
-    rows, parts = zip(*decision.margins(x, guards), strict=True)
-    return Several.of(parts, rows)
+def _meet(least: IntArray, most: IntArray) -> bool:
+    """Whether the two sizes against every rival [rows, C] are one, for rivals that decide the row's own."""
+    size = least.min(axis=1, keepdims=True)
+    return bool((least == most)[(least == size) & (size >= 0)].all())
 
 
 def linear_model(model: Any) -> LinearModel | None:
@@ -185,14 +191,14 @@ def _decision(
     columns: FittedColumns, weights: FloatArray, intercept: FloatArray, seen: FittedColumns
 ) -> Decision:
     """The scores as whole numbers, and how far they and `predict` can be from each other."""
-    computed = np.result_type(weights, seen.low)  # in which `predict` adds
-    unit = float(np.finfo(computed if computed.kind == "f" else np.float64).eps) / 2
+    unit = max(_unit(np.result_type(weights, values)) for values in (seen.low, seen.single))
     weights, intercept = weights.astype(np.float64), intercept.astype(np.float64)
     low, high = weights * seen.low, weights * seen.high
     if not (np.isfinite(low).all() and np.isfinite(high).all() and np.isfinite(intercept).all()):
         raise InputError("The classifier has coefficients that are not finite.")
     total = (np.maximum(abs(low), abs(high)).sum(axis=1) + abs(intercept)) * LARGER
-    scale, guard = _precision(total, columns.width, unit, _finest(weights, seen, intercept))
+    apart = (abs(weights) * seen.apart).sum(axis=1) * LARGER
+    scale, guard = _precision(total, apart, columns.width, unit, _finest(weights, seen, intercept))
     effect = _whole(high, scale) - _whole(low, scale)
     base = _whole(intercept, scale) + _whole(low, scale).sum(axis=1)
     if len(base) == 1:  # the sign of one score: 0 for the first class, so that a tie is its
@@ -203,20 +209,29 @@ def _decision(
     return Decision(base, spread, guard, scale, plain(columns.final.classes_))
 
 
-def _precision(total: FloatArray, terms: int, unit: float, finest: int) -> tuple[int, IntArray]:
+def _unit(computed: Any) -> float:
+    """The unit roundoff of the type in which `predict` adds."""
+    return float(np.finfo(computed if computed.kind == "f" else np.float64).eps) / 2
+
+
+def _precision(
+    total: FloatArray, apart: FloatArray, terms: int, unit: float, finest: int
+) -> tuple[int, IntArray]:
     """(binary places kept, guard of each class); no guard where every partial sum is a floating number in any order.
 
     `total` bounds what the absolute values of each class's terms add up to. Adding k terms in any order, products rounded,
-    errs by at most ku/(1 − ku) of that; our own whole numbers by half a unit a term.
+    errs by at most ku/(1 − ku) of that; our own whole numbers by half a unit a term; and columns in single precision may
+    be `apart` from those in double.
     """
     largest = float(total.max(initial=0))
     most = min(BITS - int(np.ceil(np.log2((4 * largest * (terms + 2)) or 1))), FINEST)
-    if finest <= most and largest * 2.0**finest < 0.5 / unit:
+    if finest <= most and largest * 2.0**finest < 0.5 / unit and not apart.any():
         return finest, np.zeros(len(total), dtype=np.int64)
     share = (terms + 4) * unit
     if share > HOPELESS:
         raise InputError(f"Sums of {terms} numbers of this precision round too much to prove anything.")
-    return most, np.ceil(np.ldexp(total * (share / (1 - share)), most)).astype(np.int64) + terms + 2
+    rounded = (total + apart) * (share / (1 - share)) + apart
+    return most, np.ceil(np.ldexp(rounded, most)).astype(np.int64) + terms + 2
 
 
 def _whole(values: FloatArray, scale: int) -> IntArray:
