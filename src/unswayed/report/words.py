@@ -206,7 +206,7 @@ def staying(summary: Summary) -> str:
         if right is None
         else f" Of all that is flagged then, at least {percent_at_least(float(right[0]))} is {name}."
     )
-    end = f"flagged whatever an attacker does who {attack(summary, size)}.{told}{_floor_flags_none(summary)}"
+    end = f"flagged whatever an attacker does who {attack(summary, size)}.{told}{floor_flags_none(summary)}"
     if truly == 1:
         now, then = "is" if flagged else "is not", "stays" if stays else "does not provably stay"
         return (
@@ -218,9 +218,9 @@ def staying(summary: Summary) -> str:
     )
 
 
-def _floor_flags_none(summary: Summary) -> str:
+def floor_flags_none(summary: Summary) -> str:
     """That the floor, however often right, flags nobody: where it says one label to all, which is another."""
-    if summary.floor is None or summary.floor_name != "majority":
+    if summary.floor is None or summary.floor_name != "majority" or summary.positive is None:
         return ""
     positive = float(np.mean(summary.truth == summary.positive))
     if abs(summary.floor - positive) <= ROUNDED:  # it may be the positive label
