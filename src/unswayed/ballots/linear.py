@@ -134,8 +134,12 @@ def read_linear(model: Any, x: BoolArray) -> Decision:
 
 def _positions(model: Any, x: BoolArray) -> IntArray:
     """What the model itself predicts, as positions in its classes."""
-    known = np.asarray(model.classes_)
-    return np.searchsorted(known, np.asarray(model.predict(as_fitted(model, x)))).astype(np.int64)
+    said = np.asarray(model.predict(as_fitted(model, x)))
+    if said.ndim != 1:
+        raise InputError(
+            f"{type(model).__name__} gives several labels at a time, of which none is the answer; prove one classifier for each."
+        )
+    return np.searchsorted(np.asarray(model.classes_), said).astype(np.int64)
 
 
 def _weights(columns: FittedColumns) -> tuple[FloatArray, FloatArray, FittedColumns]:
