@@ -204,7 +204,7 @@ def staying(summary: Summary) -> str:
     told = (
         ""
         if right is None
-        else f" Of all that is flagged then, at least {percent_at_least(float(right[0]))} is {name}."
+        else f" Each {summary.unit} attacked by itself, of all that is flagged then at least {percent_at_least(float(right[0]))} is {name}."
     )
     end = f"flagged whatever an attacker does who {attack(summary, size)}.{told}{floor_flags_none(summary)}"
     if truly == 1:
@@ -257,7 +257,7 @@ def reading(summary: Summary) -> list[tuple[str, str]]:
         items.append((
             "Stays flagged, precision",
             f"Of the {summary.unit}s that are truly {summary.label_name(summary.positive)}, the share that keeps this label under every "
-            "attack of k changes (recall). Precision is the least share of right flags then: whatever is not certified not to be flagged "
+            "attack of k changes on it alone (recall). Precision is the least share of right flags then: whatever is not certified not to be flagged "
             "counts as a false alarm.",
         ))  # fmt: skip
     if summary.attacked is not None:
