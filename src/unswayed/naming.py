@@ -59,7 +59,7 @@ def _value(name: Name) -> float | str:
     """A number, also one that is written as text, by its value (1, 1.0 and True are one); other text as it is."""
     try:
         return float(name)
-    except ValueError:
+    except (ValueError, OverflowError):
         return str(name)
 
 

@@ -7,6 +7,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 import unswayed as us
+from unswayed.errors import InputError
 
 
 def with_weights(weights, intercept, kind=np.float64):
@@ -47,6 +48,16 @@ def test_rows_in_single_precision_are_covered_where_steps_keep_it():
     model = make_pipeline(MaxAbsScaler().fit(np.eye(2)), final)
     assert model.predict(x)[0] != model.predict(x.astype(np.float32))[0]
     assert us.prove(model, us.Bits(x)).size[0] < 0
+
+
+@pytest.mark.parametrize("weight", [np.longdouble(1) + np.finfo(np.longdouble).eps, np.int64(2**53 + 1)])
+def test_coefficients_that_no_double_holds_are_refused(weight):
+    if np.float64(weight).astype(weight.dtype) == weight:
+        pytest.skip("no longer doubles here")
+    model = with_weights([[1.0, 1.0]], [-1.0])
+    model.coef_ = np.array([[weight, weight]])
+    with pytest.raises(InputError, match="no double holds"):
+        us.prove(model, us.Bits(np.zeros((1, 2), dtype=bool)))
 
 
 @pytest.mark.parametrize("kind", [bool, np.float32, np.float64])

@@ -196,10 +196,13 @@ def _decision(
 ) -> Decision:
     """The scores as whole numbers, and how far they and `predict` can be from each other."""
     unit = max(_unit(np.result_type(weights, values)) for values in (seen.low, seen.single))
+    given = weights, intercept
     weights, intercept = weights.astype(np.float64), intercept.astype(np.float64)
     low, high = weights * seen.low, weights * seen.high
     if not (np.isfinite(low).all() and np.isfinite(high).all() and np.isfinite(intercept).all()):
         raise InputError("The classifier has coefficients that are not finite.")
+    if any((own.astype(of.dtype) != of).any() for own, of in zip((weights, intercept), given, strict=True)):
+        raise InputError("The classifier has coefficients that no double holds; use poll for it.")
     total = (np.maximum(abs(low), abs(high)).sum(axis=1) + abs(intercept)) * LARGER
     apart = (abs(weights) * seen.apart).sum(axis=1) * LARGER
     scale, guard = _precision(total, apart, columns.width, unit, _finest(weights, seen, intercept))
