@@ -24,7 +24,8 @@ from unswayed.errors import InputError
 TALLIED = 2**14  # links whose ballots are added together: as many as stay near the processor
 ANSWERED = ("forward", "_tally", "_stored", "own_of_new", "exact")  # by what an answer is made of the tables
 WEIGHED: WeakKeyDictionary[nn.Module, list[Any]] = WeakKeyDictionary()  # weights found to be the frozen ones
-CHECKED: WeakKeyDictionary[nn.Module, Tensor] = WeakKeyDictionary()  # features found to be the frozen ones
+# features found to be those of this hash
+CHECKED: WeakKeyDictionary[nn.Module, tuple[Tensor, Tensor]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,7 +271,7 @@ class BallotModel(Tabled):
         if x is None or self.feature_hash is None:
             return
         known = CHECKED.get(self)
-        if known is not None and same_memory(known, x):
+        if known is not None and known[0] is self.feature_hash and same_memory(known[1], x):
             return
         apart = x.reshape(copies, len(self.own_table), -1)
         found = hash_of(apart[0])
@@ -278,7 +279,7 @@ class BallotModel(Tabled):
             raise InputError(
                 "The features are not those the model was frozen with; freeze it on this graph, or call thaw()."
             )
-        CHECKED[self] = x
+        CHECKED[self] = (self.feature_hash, x)
 
     def _nodes(
         self, x: Tensor | None, edge_index: Tensor, batch: Tensor | None, default: int | None = None

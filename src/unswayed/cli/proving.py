@@ -12,7 +12,7 @@ from torch import Tensor
 from unswayed.certificates import Certified
 from unswayed.certificates.presenting import plural
 from unswayed.cli.common import command_line, note, working
-from unswayed.cli.flags import read_positive, stays
+from unswayed.cli.flags import flag_in_words, read_positive, stays
 from unswayed.cli.inputs import (
     CONTENT,
     Targets,
@@ -126,7 +126,7 @@ class ProvePlan:
             "protocol": self.protocol,
             "seed": self.seed,
         }
-        flag = {} if self.precision is None else {"precision": self.precision, "positive": self.positive}
+        flag = {} if self.precision is None else flag_in_words(self.positive, self.precision, self.dataset)
         return told | {"voters": self.voters, "attack size": self.attack_size, "groups": self.groups} | flag
 
     @property

@@ -1,6 +1,7 @@
 """Certified training: what it may see, that it is repeatable, and that it is never worse than what it starts from."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -103,6 +104,21 @@ class TestPresumed:
         network = fit_ballots(data, split, settings=plain, protocol="inductive")
         assert network.seen is None
         us.prove(network, us.Row(data.graph, split.train))
+
+    def test_a_network_of_a_snapshot_refuses_whom_the_encoder_has_seen(self) -> None:
+        data, split = blocks()
+        among = torch.isin(data.graph.edge_index, split.train).all(dim=0)
+        trusted = Data(x=data.graph.x, edge_index=data.graph.edge_index[:, among])
+        voters: Any = us.Snapshot(Heard(), trusted)
+        network = fit_ballots(data, split, settings=replace(QUICK, steps=2, voters=voters))
+        us.prove(network, us.Row(data.graph, split.test))
+        with pytest.raises(UnsoundModel, match="shaped by links"):
+            us.prove(network, us.Row(data.graph, split.train))
+
+
+class Heard(torch.nn.Module):
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+        return x.index_add(0, edge_index[1], x[edge_index[0]])
 
 
 class TestFit:

@@ -72,12 +72,12 @@ def fit_ballots(
     found = [_best_of_all(each, progress, (turn, len(tried))) for turn, each in enumerate(tried)]
     best = max(found, key=lambda each: each.score)
     room, network = rooms[found.index(best)], teach.restored(best)
-    known, shaped = known_labels(dataset.labels, torch.cat([split.train, split.val])), None
-    if room is not plain:
-        trusted = without(Links.of(dataset.graph), split.test)
-        known = presumed_labels(known, trusted, room.classes)
-        shaped = torch.bincount(trusted.target, minlength=trusted.nodes) > 0
-    return network.cpu().freeze(dataset.graph, known=known).keep(seen=shaped).to(device)
+    known = known_labels(dataset.labels, torch.cat([split.train, split.val]))
+    if room is plain:  # whom a snapshot has seen is known to the network itself
+        return network.cpu().freeze(dataset.graph, known=known).to(device)
+    trusted = without(Links.of(dataset.graph), split.test)
+    frozen = network.cpu().freeze(dataset.graph, known=presumed_labels(known, trusted, room.classes))
+    return frozen.keep(seen=torch.bincount(trusted.target, minlength=trusted.nodes) > 0).to(device)
 
 
 @threads(1)
