@@ -24,7 +24,7 @@ def network(parts):
     trusted = without(Links.of(dataset.graph), chosen.test)
     known = torch.full_like(dataset.labels, -1)
     known[chosen.train] = dataset.labels[chosen.train]
-    presumed = presumed_labels(known, trusted, dataset.num_classes)
+    presumed = presumed_labels(known, trusted, us.LabelBallots(dataset.num_classes))
     shaped = torch.bincount(trusted.target, minlength=trusted.nodes) > 0
     return us.LabelBallots(dataset.num_classes).freeze(dataset.graph, known=presumed).keep(seen=shaped)
 

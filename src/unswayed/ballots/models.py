@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from unswayed.ballots.claims import Sizing, proofs
 from unswayed.ballots.fixed import SCALE, check_exact, check_not_structural, fixed, hash_of, same_memory
-from unswayed.ballots.labels import Said, read_known
+from unswayed.ballots.labels import Said, read_known, read_meaning
 from unswayed.ballots.links import Links, codes
 from unswayed.ballots.tables import EXACT_TWINS, Tabled
 from unswayed.ballots.unaltered import check_unaltered
@@ -65,16 +65,18 @@ class BallotModel(Tabled):
     reach: Tensor | None  # int64: how far from 0 the ballot of a node with arbitrary features can be
     tau_table: Tensor | None  # float64: τ, which a node that arrives is scored with
     weight_hash: Tensor | None  # uint8[32] of the weights, which it is scored with too
+    meaning: Tensor | None  # float[2, C, C]: what labels say of a neighbour's class; None: that it is theirs
     classes: int
     tau: float
 
-    def __init__(self, classes: int, tau: float) -> None:
+    def __init__(self, classes: int, tau: float, meaning: Any = None) -> None:
         super().__init__()
         if isinstance(classes, bool) or not isinstance(classes, int) or classes < 2:
             raise InputError(f"A ballot model needs two classes or more, not {classes!r}.")
         if not isinstance(tau, int | float) or not 0 < tau < 2**20:
             raise InputError(f"tau must be a number above 0, not {tau!r}.")
         self.classes, self.tau = classes, float(tau)
+        self.register_buffer("meaning", None if meaning is None else read_meaning(meaning, classes))
 
     @abstractmethod
     def own_scores(self, x: Tensor | None, nodes: int) -> Tensor:
@@ -179,6 +181,8 @@ class BallotModel(Tabled):
             )
         if frozen and (tau := state_dict.get(prefix + "tau_table")) is not None:
             self.tau = float(tau)
+        meaning = state_dict.get(prefix + "meaning")
+        self.meaning = None if meaning is None else torch.empty_like(meaning)
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def own_of_new(self, x: Tensor | None, nodes: int) -> tuple[Tensor, Tensor]:

@@ -22,7 +22,7 @@ from unswayed.cli.inputs import (
     read_device,
     read_targets,
 )
-from unswayed.cli.models import make_floor, warn_before_training
+from unswayed.cli.models import label_ballots, make_floor, warn_before_training
 from unswayed.cli.record import (
     CERTIFICATES,
     Record,
@@ -216,9 +216,7 @@ def _kept(store: Path, plan: ProvePlan) -> tuple[Record, Certified] | None:
 def make_model(plan: ProvePlan) -> Any:
     """What is proved: label ballots, a network trained from them, a vote of groups, or the user's own."""
     if plan.model == LABELS:
-        from unswayed.ballots.networks import LabelBallots
-
-        return LabelBallots(plan.dataset.num_classes).freeze(plan.dataset.graph, known=plan.known)
+        return label_ballots(plan.dataset, plan.known)
     if plan.model == TRAINED or plan.hashed:
         warn_before_training(plan)
         note(f"Training {plan.model} on {plan.dataset.name} ({plan.protocol}) …")

@@ -57,7 +57,8 @@ def fit_ballots(
     """The network that proved the most on validation nodes, frozen on the whole graph with all labels but the test nodes'.
 
     Under the inductive protocol test nodes, their features and their edges are absent from all training and choosing; they
-    are there when the network is frozen, where nothing is learnt any more. Where it helped, voters also say presumed labels,
+    are there when the network is frozen, where nothing is learnt any more. Where like does not go with like, labels speak for
+    those they are met beside. Where it helped, voters also say presumed labels,
     made on the graph without any link of a test node; then only test nodes can be proved.
     """
     chosen = settings or BallotSettings()
@@ -76,7 +77,7 @@ def fit_ballots(
     if room is plain:  # whom a snapshot has seen is known to the network itself
         return network.cpu().freeze(dataset.graph, known=known).to(device)
     trusted = without(Links.of(dataset.graph), split.test)
-    frozen = network.cpu().freeze(dataset.graph, known=presumed_labels(known, trusted, room.classes))
+    frozen = network.cpu().freeze(dataset.graph, known=presumed_labels(known, trusted, room.untrained))
     return frozen.keep(seen=torch.bincount(trusted.target, minlength=trusted.nodes) > 0).to(device)
 
 
@@ -184,7 +185,7 @@ class _Teaching:
             torch.manual_seed(seed)
             network = BallotNetwork(
                 self.dataset.num_features, self.room.classes, hidden=settings.hidden, own_hidden=own_hidden,
-                voters=settings.voters, tau=tau,
+                voters=settings.voters, tau=tau, meaning=self.room.meaning,
             )  # fmt: skip
         return network.to(self.device)
 
