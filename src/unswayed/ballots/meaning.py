@@ -4,6 +4,7 @@ Label ballots take a neighbour's label for the node's. Where links go mostly to 
 whom they defraud) a label speaks for other labels than itself: for those whose bearers it is met beside more often than elsewhere.
 """
 
+import math
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from unswayed.ballots.links import Links
 from unswayed.ballots.networks import SHARPNESS, LabelBallots
 from unswayed.errors import InputError
 
+CLEARLY = 3  # standard deviations
 UNSURE = 10.0  # as many links as if labels told nothing, beside those that were counted
 
 
@@ -36,13 +38,15 @@ def meaning_of(data: Any, known: Any, classes: int | None = None) -> Tensor:
 
 
 def unlike(links: Links, known: Tensor) -> bool:
-    """Whether known labels are linked to their own kind less often than chance would have it: like does not go with like."""
+    """Whether known labels are linked to their own kind clearly less often than chance would have it: like does not go with like."""
     one, other = known[links.voter], known[links.target]
     both = (one >= 0) & (other >= 0)
     if not bool(both.any()):
         return False
-    share = one[both].bincount().double() / both.sum()
-    return float((one == other)[both].double().mean()) < float((share**2).sum())
+    pairs = float(both.sum()) / 2
+    chance = float(((one[both].bincount() / both.sum()) ** 2).sum())
+    spread = math.sqrt(chance * (1 - chance) / pairs)
+    return float((one == other)[both].double().mean()) < chance - CLEARLY * spread
 
 
 def suited(data: Any, known: Any, classes: int) -> LabelBallots:
