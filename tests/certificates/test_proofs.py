@@ -120,6 +120,26 @@ def test_an_explanation_tells_who_speaks_how_loudly_and_what_would_flip_it():
     assert sum(bar.share for bar in told.bars) == pytest.approx(1)
 
 
+def test_what_one_change_can_move_is_said_once_and_for_sure():
+    """2 ahead, and the one entry says 3 against it: K = 0, exactly."""
+    scores, says = np.array([[2, 0]]), np.array([[[0, 3]]])
+    record = Several.of([Linear.of_scores(scores, says, np.array([[False]]))])
+    proofs = us.Proofs.of(record, about(1, 1, classes=2))
+    assert proofs.size.tolist() == [0]
+    told = proofs.statement(0)
+    assert "the label is 0, but a single changed entry can already move it." in told
+    assert "It leads label 1 by 2, which one change can use up." in told
+    assert "might" not in told
+    loose = us.Proofs.of(record, about(1, 1, classes=2), exact=False)
+    assert "might already move it" in loose.statement(0)
+
+
+def test_binary_rows_are_an_input_each():
+    threat = {"kind": "bits", "words": {"unit": "input"}}
+    proofs = us.Proofs.of(electorate(), About(np.arange(6), np.full(6, 11), 3, threat=threat))
+    assert "answer for an input is" in " ".join(text for _, text in proofs.reading())
+
+
 def test_a_negative_position_counts_from_the_end():
     proofs = us.Proofs.of(electorate(), about(6, 11))
     assert np.array_equal(proofs.witness(-1), proofs.witness(5))

@@ -24,6 +24,15 @@ def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def with_article(noun: str) -> str:
+    """One of them; a first u is taken for that of "user".
+
+    >>> with_article("node"), with_article("input")
+    ('a node', 'an input')
+    """
+    return f"a{'n' * (noun[:1].lower() in tuple('aeio'))} {noun}"
+
+
 def every(number: int) -> str:
     """All of so many.
 
@@ -57,10 +66,10 @@ def _promise(certs: "Certified", position: int) -> str:
     if certs.about.counts_nodes:
         attack = certs.about.words.attack(max(size, 1))
         if size == 0:
-            return f"the label is {label}, but somebody who {attack} might already move it"
+            return f"the label is {label}, but somebody who {attack} {certs.at_once()}"
         return f"nobody who {attack} {certs.outcome(label)}"
     if size == 0:
-        return f"the label is {label}, but a single changed entry might already move it"
+        return f"the label is {label}, but a single changed entry {certs.at_once()}"
     of = f"{entries:,} attackable entries"
     much = f"of its {of}, however large," if size >= entries else f"of at most {size} of its {of}"
     return f"no change {much} {certs.outcome(label)}"

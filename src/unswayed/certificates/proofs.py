@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from unswayed.certificates.presenting import with_article
 from unswayed.certificates.protocol import About, Bar, Certified, Column, Explanation, check_change
 from unswayed.errors import Unsupported
 from unswayed.theory import records
@@ -112,6 +113,10 @@ class Proofs(Certified):
             )
         return known[self.reads]
 
+    def at_once(self) -> str:
+        """What is exact is sure of the harm, too."""
+        return "can already move it" if self.exact else super().at_once()
+
     def grounds(self, position: int) -> str:
         """The margin, and what one more change does."""
         rival = self.about.label_name(int(self.runner_up[position]))
@@ -122,8 +127,9 @@ class Proofs(Certified):
             return f"{ahead}; this is a lower bound."
         if self.size[position] >= self.about.entries[position]:
             return f"{ahead}, and all harmful changes together do not use that up."
-        more = int(self.size[position]) + 1
-        return f"{ahead}; it is exact: some attack with {more} change{'s' * (more > 1)} does move it."
+        if self.size[position] == 0:
+            return f"{ahead}, which one change can use up."
+        return f"{ahead}; it is exact: some attack with {int(self.size[position]) + 1} changes does move it."
 
     def terms(self) -> str:
         """What is taken as fixed."""
@@ -150,7 +156,6 @@ class Proofs(Certified):
 
     def reading(self) -> list[tuple[str, str]]:
         """What a proof is."""
-        unit = self.unit
         both = (
             "exact: one change more, where there is one, can move it"
             if self.exact
@@ -159,7 +164,7 @@ class Proofs(Certified):
         return [
             (
                 "How it was proven",
-                f"The model's answer for a {unit} is a sum of what each entry says, in whole numbers. No noise was drawn and nothing "
+                f"The model's answer for {with_article(self.unit)} is a sum of what each entry says, in whole numbers. No noise was drawn and nothing "
                 "was sampled, so nothing is left to chance.",
             ),
             (

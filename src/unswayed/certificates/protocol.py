@@ -97,6 +97,10 @@ class Certified(Labelled, ABC):
         """What no covered attacker can do to an answer, as the end of a sentence."""
         return "can change it"
 
+    def at_once(self) -> str:
+        """What a single change does to an answer with K = 0, as the end of a sentence."""
+        return "might already move it"
+
     def tally(self, position: int) -> str:
         """What it rests on in a few words, for a page of many targets."""
         return self.grounds(position)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from unswayed.certificates.presenting import with_article
 from unswayed.errors import InputError, Unsupported
 from unswayed.theory.shared import flipped_anywhere, flipped_apart, flipped_rows, flipped_within
 
@@ -59,7 +60,7 @@ def flipped(
     reach = certs.reach
     if reach != "anywhere" and len(np.unique(certs.targets)) < len(certs):
         raise Unsupported(
-            f"A {certs.unit} is named twice, and one change would count for both; name each {certs.unit} once."
+            f"{with_article(certs.unit).capitalize()} is named twice, and one change would count for both; name each {certs.unit} once."
         )
     return BOUNDS[reach](sizes, budget)
 

@@ -110,6 +110,7 @@ def facts(summary: Summary, data: Any) -> dict[str, Any]:
         "attackOne": attack(summary, 1),
         "assurance": certs.assurance(),
         "outcome": certs.outcome("{label}"),
+        "atOnce": certs.at_once(),
         "degreeName": "degree" if summary.unit == "node" else "edges",
         "classes": [summary.label_name(place) for place in range(certs.about.classes)],
         "columns": columns,

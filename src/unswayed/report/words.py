@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unswayed.certificates.about import withstood
-from unswayed.certificates.presenting import plural
+from unswayed.certificates.presenting import plural, with_article
 from unswayed.report.alone import median_of
 from unswayed.report.rounding import percent, percent_at_least
 from unswayed.report.summary import ROUNDED, Summary
@@ -64,7 +64,7 @@ def _proven(summary: Summary) -> str:
         return f"{told}: no attacker who {who} {summary.certs.undone()}."
     if summary.certs.abstained.all():
         return f"Nothing can be promised: no label is proven for any of the {plural(total, summary.unit)}."
-    return f"Nothing can be promised yet: for none of the {plural(total, summary.unit)} is a {answer} proven against a single change."
+    return f"Nothing can be promised yet: for none of the {plural(total, summary.unit)} is {with_article(answer)} proven against a single change."
 
 
 def verdict(summary: Summary) -> str:

@@ -140,7 +140,7 @@
     const attack = data.size[i] >= data.entries[i] ? "makes any change at all to it"
       : data.size[i] === 1 ? facts.attackOne : facts.attack.replace("{k}", data.size[i]);
     const proof = data.size[i] === 0
-      ? `Its label ${named} is proven as long as nothing is changed; one change may alter it.`
+      ? `Its label ${named} is proven as long as nothing is changed; a single change ${facts.atOnce}.`
       : `${facts.assurance}: no attacker who ${attack} ${facts.outcome.replace("{label}", () => named)}.`;
     const wall = data.wall[i] ? " That covers losing every one of its links." : "";
     const kinds = data.adds ? ` Additions alone are covered up to ${far(data.adds[i])}, deletions alone up to ${far(data.deletes[i])}.` : "";
