@@ -156,6 +156,7 @@ def test_where_nothing_stays_flagged_precision_says_nothing():
     assert "does not provably stay flagged" in staying(summary)
     assert "at least" not in staying(summary)
     assert summary.precision_shown([0, 1], 2) == ["–", "–"]
+    assert summary.precision_told([0, 1]) == [None, None]
     assert "No votes could be clearer" in summary.certs.statement(0)
 
 

@@ -58,10 +58,10 @@ def _flags(summary: "Summary") -> dict[str, Any]:
     if summary.positive is None:
         return {}
     sizes = list(range(max(summary.top, 0) + 1))
-    right = summary.precision(sizes)
+    right = summary.precision_told(sizes)
     told = {"positive": summary.label_name(summary.positive)}
     recall = dict(zip(map(str, sizes), summary.recall(sizes).tolist(), strict=True))
-    least = None if right is None else dict(zip(map(str, sizes), right.tolist(), strict=True))
+    least = None if right is None else dict(zip(map(str, sizes), right, strict=True))
     return {**told, "recall": recall, "precision": least}
 
 

@@ -112,13 +112,18 @@ class Summary:
             return None
         return flags.precision(self.certs, self.truth, self.positive, at)
 
-    def precision_shown(self, at: npt.ArrayLike, digits: int) -> list[str] | None:
-        """The same as text; a dash where nothing stays flagged, so that there is nothing to be right about."""
+    def precision_told(self, at: npt.ArrayLike) -> list[float | None] | None:
+        """The same, and None where nothing is flagged at all, so that there is nothing to be right about."""
         right = self.precision(at)
         if right is None:
             return None
         pairs = zip(right.tolist(), self.recall(at).tolist(), strict=True)
-        return [at_least(share, digits) if kept > 0 or share < 1 else "–" for share, kept in pairs]
+        return [share if kept > 0 or share < 1 else None for share, kept in pairs]
+
+    def precision_shown(self, at: npt.ArrayLike, digits: int) -> list[str] | None:
+        """That as text, with a dash for None."""
+        told = self.precision_told(at)
+        return told and ["–" if share is None else at_least(share, digits) for share in told]
 
     @cached_property
     def attack_curve(self) -> FloatArray | None:
