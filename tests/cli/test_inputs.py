@@ -49,6 +49,23 @@ def test_targets_by_part_or_number(here, words, ids):
     assert len(read_targets(data, parts, "all").ids) == 12
 
 
+def test_nodes_called_as_parts_are_can_be_picked(here, capsys):
+    for name in ("E.csv", "X.csv", "Y.csv"):
+        text = (here / name).read_text().replace("\n0,", "\ntest,").replace("\n1,", '\n"all, of it",')
+        (here / name).write_text(text.replace(",1\n", ',"all, of it"\n').replace(",0\n", ",test\n"))
+    (here / "Y.csv").write_text((here / "Y.csv").read_text().replace(',"all, of it",', ",1,"))
+    data, parts = read_dataset(None, here / "E.csv", here / "X.csv", here / "Y.csv", 0)
+    assert read_targets(data, parts, "test").ids.tolist() == [8, 9, 10, 11]
+    told = " ".join(capsys.readouterr().err.split())
+    assert (
+        "--nodes test means all test nodes; the node that is called test is --nodes test, (with a comma)."
+        in told
+    )
+    assert read_targets(data, parts, "test,").names == ("test",)
+    assert read_targets(data, parts, "all, of it").names == ("all, of it",)
+    assert not capsys.readouterr().err
+
+
 @pytest.mark.parametrize("factory", ["build", "plain", "Net"])
 def test_factories_get_what_they_ask_for(here, factory):
     (here / "mine.py").write_text(

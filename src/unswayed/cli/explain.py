@@ -91,12 +91,15 @@ def _stored(store: Path, node: str, words: dict[str, object]) -> "Explanation":
 
 
 def _fresh(words: dict[str, object], node: str) -> "Explanation":
+    from unswayed.cli.inputs import PARTS
     from unswayed.errors import InputError
     from unswayed.report.explain import explain as facts
 
-    if "," in node or node in ("test", "val", "all"):
+    part = node in PARTS
+    if "," in node or (part and words["dataset"] is not None):  # only nodes of one's own files have names
         raise InputError(f"explain takes one node, not {node!r}.")
-    certs, record = certify_words(words, want=None, store=None)
+    asked = {**words, "nodes": f"{node},"} if part else words
+    certs, record = certify_words(asked, want=None, store=None)
     return facts(record.summarise(certs), 0)
 
 

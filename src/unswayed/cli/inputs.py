@@ -167,13 +167,24 @@ class Targets:
     truth: Tensor
 
 
+PARTS = {"test": "all test nodes", "val": "all validation nodes", "all": "every node"}
+
+
 def read_targets(dataset: Dataset, parts: Split, words: str) -> Targets:
-    """Targets from `test`, `val`, `all`, or a list of numbers or (for the user's own files) node names."""
+    """Targets from `test`, `val`, `all`, or a list of numbers or (for the user's own files) node names.
+
+    A list has a comma: `test,` is the node of that name.
+    """
     count, known = len(dataset.labels), dataset.node_names
-    if words in ("test", "val"):
-        ids = getattr(parts, words)
-    elif words == "all":
-        ids = torch.arange(count)
+    named = known is not None and words in known
+    if words in PARTS:
+        ids = torch.arange(count) if words == "all" else getattr(parts, words)
+        if named:
+            note(
+                f"--nodes {words} means {PARTS[words]}; the node that is called {words} is --nodes {words}, (with a comma)."
+            )
+    elif named:  # whatever commas it has
+        ids = torch.tensor([known.index(words)])  # type: ignore[union-attr]
     else:
         ids = torch.tensor(_numbers(words, count, known, dataset.task))
     names = tuple(known[int(place)] if known is not None else str(int(place)) for place in ids)
