@@ -1,5 +1,6 @@
 """`unswayed prove`: what it says, keeps and refuses."""
 
+import json
 import shlex
 
 import numpy as np
@@ -290,3 +291,23 @@ def test_labels_of_targets_are_never_told(call_json, here):
     again = call_json("prove", *FILES)
     assert [row["size"] for row in again["targets"]] == [row["size"] for row in first["targets"]]
     assert np.array_equal([r["label"] for r in again["targets"]], [r["label"] for r in first["targets"]])
+
+
+@pytest.mark.parametrize("version", ["0.0.9", None])
+def test_proofs_of_another_version_are_said_to_be_and_made_again(call, call_json, here, version):
+    first = call_json("prove", *FILES, "--store", "run")
+    assert first["version"] == us.__version__
+    record = json.loads((here / "run" / "run.json").read_text())
+    del record["version"]  # as runs were stored before they told it
+    told = {} if version is None else {"version": version}
+    (here / "run" / "run.json").write_text(json.dumps({**record, **told}))
+    maker = f"made by unswayed {version or '(an earlier version)'}"
+    code, out, err = call("report", "run", "--out", "r.html", "--json")
+    assert code == 0
+    assert maker in " ".join(err.split())
+    assert json.loads(out)["version"] == (version or "(an earlier version)")
+    assert f"unswayed {version or '(an earlier version)'}" in (here / "r.html").read_text()
+    _, _, err = call("prove", *FILES, "--store", "run")
+    assert "which proves again" in " ".join(err.split())
+    _, _, err = call("prove", *FILES, "--store", "run")
+    assert "already" in err

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from unswayed.certificates import Certified
 from unswayed.certificates.presenting import plural
-from unswayed.cli.proving import HASHED, LABELS, TRAINED, prove_words
+from unswayed.cli.provers import HASHED, LABELS, TRAINED
+from unswayed.cli.proving import prove_words
 from unswayed.cli.record import CERTIFICATES, Record, open_run
 
 PROVED = (LABELS, TRAINED)

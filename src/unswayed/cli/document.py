@@ -28,6 +28,7 @@ def document(
     return {
         "command": record.again,
         "training": dict(record.training),
+        "version": record.version,
         **told,
         "floor": None if record.floor is None else {"name": record.floor_name, "accuracy": record.floor},
         "base": None if record.base is None else {"accuracy": record.base},

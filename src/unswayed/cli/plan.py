@@ -21,11 +21,11 @@ from unswayed.cli.record import (
     certify_as,
     check_place,
     keep_weights,
-    sketches,
     threads_told,
     warn_of_second_look,
     write_record,
 )
+from unswayed.cli.sketching import sketches
 from unswayed.cli.threat import read_threat
 from unswayed.datasets import Dataset, Split
 from unswayed.errors import InputError, UnswayedError

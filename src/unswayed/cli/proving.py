@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from unswayed._version import __version__
 from unswayed.certificates import Certified
 from unswayed.certificates.presenting import plural
 from unswayed.cli.common import command_line, note, working
@@ -17,12 +18,12 @@ from unswayed.cli.inputs import (
     CONTENT,
     Targets,
     content_of,
-    load_factory,
     read_dataset,
     read_device,
     read_targets,
 )
-from unswayed.cli.models import label_ballots, make_floor, warn_before_training
+from unswayed.cli.models import make_floor
+from unswayed.cli.provers import HASHED, LABELS, TRAINED, make_model
 from unswayed.cli.record import (
     CERTIFICATES,
     Record,
@@ -30,21 +31,17 @@ from unswayed.cli.record import (
     keep_weights,
     open_run,
     read_record,
-    sketches,
-    tell_threads,
     threads_told,
     write_record,
 )
+from unswayed.cli.sketching import sketches
 from unswayed.cli.threat import read_threat
 from unswayed.datasets import Dataset, Split
 from unswayed.errors import InputError, StoreError
 from unswayed.models.building import NAMES
-from unswayed.models.training.keeping import telling, threads_in_words
-from unswayed.models.training.stepping import diary
 from unswayed.proving import prove
 from unswayed.store import SETTINGS
 
-LABELS, TRAINED, HASHED = "label-ballots", "ballots", "hashed:"
 NO_EFFECT = ("store", "device", "floor", "report", "csv", "as_json", "positive")  # on what is proven
 USUAL: dict[str, Any] = {"nodes": "test", "protocol": "transductive"}
 
@@ -209,71 +206,13 @@ def _kept(store: Path, plan: ProvePlan) -> tuple[Record, Certified] | None:
         raise StoreError(f"The store {store} was made with other content of the files; use a new folder.")
     if plan.own or not (store / CERTIFICATES).exists():
         return None
+    if before.other_maker is not None:  # which may have proved something else
+        note(
+            f"The proofs in {store} were made by {before.other_maker}; this is unswayed {__version__}, which proves again."
+        )
+        return None
     record, found = open_run(store)
     return record, record.certify(found)
-
-
-def make_model(plan: ProvePlan) -> Any:
-    """What is proved: label ballots, a network trained from them, a vote of groups, or the user's own."""
-    if plan.model == LABELS:
-        return label_ballots(plan.dataset, plan.known)
-    if plan.model == TRAINED or plan.hashed:
-        warn_before_training(plan)
-        note(f"Training {plan.model} on {plan.dataset.name} ({plan.protocol}) …")
-        if plan.precision is not None and plan.positive is not None:  # few choose badly
-            truly = int((plan.dataset.labels[plan.split.val] == plan.positive).sum())
-            note(
-                f"{truly:,} of {len(plan.split.val):,} validation nodes, which choose, bear the flagged label."
-            )
-        with working("training") as progress, diary() as kept:
-            told = telling(progress)
-            model = _hashed(plan, told) if plan.hashed else _trained(plan, told)
-        return tell_threads(model, threads_in_words(plan.device, kept))
-    model = load_factory(plan.model, plan.dataset)
-    if plan.dataset.task == "node" and getattr(model, "frozen", None) is False:
-        model.freeze(plan.dataset.graph, known=plan.known)
-    return model
-
-
-def _trained(plan: ProvePlan, progress: Any) -> Any:
-    if plan.dataset.task == "graph":
-        return _trained_on_graphs(plan, progress)
-    from unswayed.models.training.ballot_settings import BallotSettings
-    from unswayed.models.training.ballots import fit_ballots
-
-    # what is presumed holds no link of theirs
-    strangers = bool(torch.isin(plan.targets.ids, plan.split.test).all())
-    asked: dict[str, Any] = {
-        "attack_size": plan.attack_size,
-        "voters": plan.voters,
-        "presume": strangers,
-    }
-    settings = BallotSettings(**{name: value for name, value in asked.items() if value is not None})
-    how = {"protocol": plan.protocol, "seed": plan.seed, "device": plan.device, "progress": progress}
-    if plan.precision is not None:
-        from unswayed.models.training.flags import FlagSettings, fit_flags
-
-        assert plan.positive is not None
-        flag = FlagSettings(network=settings)
-        return fit_flags(
-            plan.dataset, plan.split, precision=plan.precision, positive=plan.positive, settings=flag, **how
-        ).cpu()  # fmt: skip
-    return fit_ballots(plan.dataset, plan.split, settings=settings, **how).cpu()
-
-
-def _trained_on_graphs(plan: ProvePlan, progress: Any) -> Any:
-    from unswayed.models.training.pairs import fit_pairs
-
-    return fit_pairs(plan.dataset, plan.split, seed=plan.seed, device=plan.device, progress=progress)
-
-
-def _hashed(plan: ProvePlan, progress: Any) -> Any:
-    from unswayed.models.training.hashed import GROUPS, fit_hashed
-
-    return fit_hashed(
-        plan.model.removeprefix(HASHED), plan.dataset, plan.split, groups=plan.groups or GROUPS,
-        protocol=plan.protocol, seed=plan.seed, device=plan.device, progress=progress,
-    ).cpu()  # fmt: skip
 
 
 def _record(plan: ProvePlan, floor: tuple[float, str] | None, model: Any) -> Record:

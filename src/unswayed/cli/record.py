@@ -7,23 +7,20 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import numpy.typing as npt
 
+from unswayed._version import __version__
 from unswayed.certificates import Certified, certify, certify_top
 from unswayed.cli.common import check_store, note, warn
+from unswayed.cli.sketching import Sketch, arrays_of, read_graph
 from unswayed.errors import InputError, StoreError, WorldError
 from unswayed.files import write_atomically
 from unswayed.report.summary import Summary, summarise
 from unswayed.store import load
 from unswayed.votes import Votes
-
-if TYPE_CHECKING:
-    from unswayed.cli.inputs import Targets
-    from unswayed.datasets import Dataset
 
 RECORD, GRAPH, WEIGHTS, CERTIFICATES = "run.json", "graph.npz", "weights.safetensors", "certificates.npz"
 LOOKED = (
@@ -35,15 +32,7 @@ AGAIN = (
     "decided on it beforehand; --bounds anytime stays valid."
 )
 FORMAT = 1
-
-
-@dataclass(frozen=True)
-class Sketch:
-    """Just enough of a graph to draw it."""
-
-    edge_index: npt.NDArray[np.int64]
-    num_nodes: int
-    y: npt.NDArray[np.int64] | None = None
+EARLIER = "(an earlier version)"
 
 
 @dataclass(frozen=True)
@@ -70,7 +59,13 @@ class Record:
     sees: dict[str, Any] | None = (
         None  # how far the model can see, where that is known: `sampling.fields.Sight`
     )
+    version: str | None = __version__  # of the package that made the run; None where nobody knows
     graph: Sketch | tuple[Sketch, ...] | None = field(default=None, compare=False)
+
+    @property
+    def other_maker(self) -> str | None:
+        """The other version of the package that made the run; None where it was this one, or nobody knows."""
+        return None if self.version in (None, __version__) else f"unswayed {self.version}"
 
     @property
     def again(self) -> str:
@@ -108,8 +103,12 @@ class Record:
             class_names=self.class_names,
             positive=self.positive if alike else None,
             base=self.base if alike else None,
-            settings={name.capitalize(): value for name, value in self.training.items() if value is not None},
+            settings={name.capitalize(): value for name, value in self._told().items() if value is not None},
         )
+
+    def _told(self) -> dict[str, Any]:
+        """How the run came about; by whom, where that was another version than the one that shows it."""
+        return {**self.training, "stored by": self.other_maker}
 
 
 def certify_as(votes: Votes, top: int | None, rivals: str, **level: Any) -> Certified:
@@ -160,7 +159,7 @@ def write_record(folder: Path, record: Record) -> None:
     write_atomically(folder / RECORD, json.dumps({"format": FORMAT, **words}, indent=2).encode() + b"\n")
     if record.graph is not None:
         buffer = io.BytesIO()
-        np.savez_compressed(buffer, allow_pickle=False, **_arrays(record.graph))
+        np.savez_compressed(buffer, allow_pickle=False, **arrays_of(record.graph))
         write_atomically(folder / GRAPH, buffer.getvalue())
 
 
@@ -176,11 +175,12 @@ def read_record(folder: str | os.PathLike[str]) -> Record | None:
         for name in ("top", "positive", "base", "sees"):  # runs from before they could be asked for
             words.setdefault(name, None)
         words.setdefault("rivals", "all")
+        words.setdefault("version", EARLIER)
         for name in ("names", "truth", "class_names"):
             words[name] = tuple(words[name]) if words[name] is not None else None
         if not _well_formed(words):
             raise StoreError(f"{path} is damaged; delete it and run the same certify command again.")
-        return Record(**words, graph=_read_graph(Path(folder) / GRAPH))
+        return Record(**words, graph=read_graph(Path(folder) / GRAPH))
     except OSError as error:
         raise WorldError(f"{path} could not be read: {error.strerror or error}.") from error
     except StoreError:
@@ -193,7 +193,7 @@ KINDS = {
     "title": str, "command": str, "training": dict, "samples": int, "alpha": float, "bounds": str, "family": bool,
     "names": tuple, "truth": tuple, "class_names": tuple | None, "floor": float | None, "floor_name": str | None,
     "finished": bool, "top": int | None, "rivals": str, "positive": int | None, "base": float | None,
-    "sees": dict | None,
+    "sees": dict | None, "version": str | None,
 }  # fmt: skip
 
 SIGHT = {"layers": int, "degrees": bool}
@@ -216,6 +216,8 @@ def open_run(path: Path) -> tuple[Record, Votes | Certified]:
     proven = path / CERTIFICATES
     found: Votes | Certified = load(proven if path.is_dir() and proven.exists() else path)
     record = (read_record(path) if path.is_dir() else None) or _unrecorded(path, found)
+    if isinstance(found, Certified) and record.other_maker is not None:
+        note(f"These proofs were made by {record.other_maker}; this is unswayed {__version__}.")
     drawn = int(found.samples.max()) if isinstance(found, Votes) else 0
     if record.finished and drawn > record.samples and record.bounds != "anytime":
         warn(f"This store holds {drawn:,} samples, all of which count here. {AGAIN.format(record.samples)}")
@@ -229,30 +231,8 @@ def _unrecorded(path: Path, found: Votes | Certified) -> Record:
     return Record(
         title=f"Certified robustness: {path.name}", command=f"unswayed report {path}", training={}, samples=0,
         alpha=0.001, bounds="anytime" if adaptive else "strict", family=False,
-        names=names or tuple(str(target) for target in found.targets), truth=(-1,) * len(found),
+        names=names or tuple(str(target) for target in found.targets), truth=(-1,) * len(found), version=None,
     )  # fmt: skip
-
-
-def _arrays(graph: Sketch | tuple[Sketch, ...]) -> dict[str, npt.NDArray[np.int64]]:
-    parts = (graph,) if isinstance(graph, Sketch) else graph
-    arrays = {
-        "one": np.array([isinstance(graph, Sketch)], np.int64),
-        "edges": np.concatenate([part.edge_index for part in parts], axis=1),
-        "counts": np.array([part.edge_index.shape[1] for part in parts]),
-        "nodes": np.array([part.num_nodes for part in parts]),
-    }
-    return arrays if isinstance(graph, tuple) or graph.y is None else {**arrays, "y": graph.y}
-
-
-def _read_graph(path: Path) -> Sketch | tuple[Sketch, ...] | None:
-    if not path.exists():
-        return None
-    with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as archive:
-        arrays = {name: archive[name] for name in archive.files}
-    pieces = np.split(arrays["edges"], np.cumsum(arrays["counts"])[:-1], axis=1)
-    if arrays["one"][0]:
-        return Sketch(pieces[0], int(arrays["nodes"][0]), arrays.get("y"))
-    return tuple(Sketch(piece, int(nodes)) for piece, nodes in zip(pieces, arrays["nodes"], strict=True))
 
 
 def keep_weights(store: Path, model: Any) -> None:
@@ -265,18 +245,6 @@ def keep_weights(store: Path, model: Any) -> None:
             name: value.detach().cpu().contiguous().clone() for name, value in model.state_dict().items()
         }
         write_atomically(store / WEIGHTS, save(state))
-
-
-def sketches(data: "Dataset", targets: "Targets") -> Sketch | tuple[Sketch, ...]:
-    """The one graph, or the graphs that are targets, as far as a picture needs them."""
-    if data.task == "graph":
-        return tuple(_sketch(data.graphs[int(place)]) for place in targets.ids)
-    return _sketch(data.graph)
-
-
-def _sketch(data: Any) -> Sketch:
-    label = None if data.y is None else data.y.view(-1).numpy().astype(np.int64)
-    return Sketch(data.edge_index.numpy().astype(np.int64), int(data.num_nodes), label)
 
 
 def warn_of_second_look(store: Path, asked: Any) -> None:

@@ -123,7 +123,9 @@ class Summary:
     def precision_shown(self, at: npt.ArrayLike, digits: int) -> list[str] | None:
         """That as text, with a dash for None."""
         told = self.precision_told(at)
-        return told and ["–" if share is None else at_least(share, digits) for share in told]
+        if told is None:
+            return None
+        return ["–" if share is None else at_least(share, digits) for share in told]
 
     @cached_property
     def attack_curve(self) -> FloatArray | None:
