@@ -17,3 +17,14 @@ def test_a_precision_is_part_of_the_command_and_of_what_is_remembered(call_json)
 def test_it_is_said_how_many_choose_a_flag(call):
     _, _, err = call("prove", *FLAG)
     assert "validation nodes, which choose, bear the flagged label" in err
+
+
+def test_it_is_told_how_precise_a_flag_was_where_it_was_chosen_and_on_how_many_that_rests(call, call_json):
+    _, _, first = call("prove", *FLAG, "--store", "run")
+    _, _, second = call("prove", *FLAG, "--store", "run")
+    found = call_json("report", "run")["training"]
+    flagged, right = found["validation nodes flagged"], found["of these rightly"]
+    assert 0 < right <= flagged <= 4
+    assert found["precision on validation nodes"] == right / flagged
+    said = f"has a precision of {right / flagged:.3f} on validation nodes: of {flagged} that it flags, {right} bear"
+    assert all(said in " ".join(err.split()) for err in (first, second))

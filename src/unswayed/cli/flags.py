@@ -1,5 +1,6 @@
 """Labels that are flagged: which one, and what a model of one number means by it."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from unswayed.cli.common import note
@@ -38,6 +39,32 @@ def flag_in_words(positive: int | None, precision: float, dataset: Dataset) -> d
     names = dataset.class_names or tuple(map(str, range(dataset.num_classes)))
     named = None if positive is None else names[positive]
     return {"flagged label": named, "precision asked of validation nodes": precision}
+
+
+FLAGGED, RIGHT, PRECISE = "validation nodes flagged", "of these rightly", "precision on validation nodes"
+
+
+def judged_in_words(model: Any) -> dict[str, Any]:
+    """How a network that was chosen to flag did on the validation nodes, for what is remembered of a run."""
+    from unswayed.models.training.flags import judgement
+
+    if (found := judgement(model)) is None:
+        return {}
+    return {PRECISE: found.precision, FLAGGED: found.flagged, RIGHT: found.right}
+
+
+def tell_judged(training: Mapping[str, Any]) -> None:
+    """Say how precise the chosen network was on the validation nodes, and on how many of them that rests."""
+    if FLAGGED not in training:
+        return
+    flagged, share = training[FLAGGED], training[PRECISE]
+    if share is None:
+        note("The network that was chosen flags none of the validation nodes.")
+        return
+    note(
+        f"The network that was chosen has a precision of {share:.3f} on validation nodes: of {flagged:,} that it flags, "
+        f"{training[RIGHT]:,} {'bears' if training[RIGHT] == 1 else 'bear'} the label. On others expect a little less."
+    )
 
 
 def read_flag(threshold: float | None, positive: int | None, dataset: Dataset, model: str) -> int:

@@ -13,7 +13,7 @@ from unswayed._version import __version__
 from unswayed.certificates import Certified
 from unswayed.certificates.presenting import plural
 from unswayed.cli.common import command_line, note, working
-from unswayed.cli.flags import flag_in_words, read_positive, stays
+from unswayed.cli.flags import flag_in_words, judged_in_words, read_positive, stays, tell_judged
 from unswayed.cli.inputs import (
     CONTENT,
     Targets,
@@ -142,8 +142,11 @@ def prove_words(words: dict[str, Any]) -> tuple[Certified, Record]:
     store: Path | None = words["store"]
     if store is not None and (kept := _kept(store, plan)) is not None:
         note(f"The proofs are in {store} already.")
+        tell_judged(kept[0].training)
         return kept[1], replace(kept[0], positive=positive)
     model = make_model(plan)
+    if plan.precision is not None:
+        tell_judged(judged_in_words(model))
     threat = read_threat(plan.dataset, plan.targets, plan.threat or ("all-pairs" if plan.hashed else None))
     note(f"Proving {plural(len(threat), 'target')} …")
     with working("proving"), redirect_stdout(sys.stderr):
@@ -215,13 +218,20 @@ def _kept(store: Path, plan: ProvePlan) -> tuple[Record, Certified] | None:
     return record, record.certify(found)
 
 
+def _learnt(plan: ProvePlan, model: Any) -> dict[str, Any]:
+    """What is told of a training that has taken place."""
+    if plan.model != TRAINED and not plan.hashed:
+        return {}
+    return threads_told(model) | ({} if plan.precision is None else judged_in_words(model))
+
+
 def _record(plan: ProvePlan, floor: tuple[float, str] | None, model: Any) -> Record:
     """What is remembered of this proof; it has no samples and no alpha."""
     data = plan.dataset
     return Record(
         title=f"{plan.model} on {data.name}",
         command=plan.command,
-        training=plan.training | (threads_told(model) if plan.model == TRAINED or plan.hashed else {}),
+        training=plan.training | _learnt(plan, model),
         samples=0,
         alpha=0.0,
         bounds="exact",

@@ -13,7 +13,7 @@ from unswayed.datasets import Dataset, Split
 from unswayed.errors import DoubtfulSetting, InputError
 from unswayed.models.training.ballot_settings import BallotSettings
 from unswayed.models.training.ballots import mixtures
-from unswayed.models.training.flags import FlagSettings, _Judges, fit_flags, louder
+from unswayed.models.training.flags import FlagSettings, _Judges, fit_flags, judgement, louder
 from unswayed.models.training.view import view
 
 QUICK = FlagSettings(judged_at=(0, 1, 3), network=BallotSettings(steps=20, taus=(2.0,)))
@@ -43,6 +43,11 @@ def test_it_is_as_precise_as_asked_where_it_was_chosen(features):
     network = fit_flags(dataset, parts, precision=0.6, settings=QUICK)
     precise, proved = judged(network, dataset, parts.val, QUICK.judged_at)
     assert precise >= 0.6
+    found = judgement(network)
+    assert (found.precision, found.recall) == pytest.approx((precise, proved))
+    assert found.flagged == (us.prove(network, us.Row(dataset.graph, parts.val)).label == 1).sum()
+    assert found.nodes == 60
+    assert judgement(us.BallotNetwork(3, 2)) is None
     assert proved > 0.2
     stricter = fit_flags(dataset, parts, precision=0.9, settings=QUICK)
     assert judged(stricter, dataset, parts.val, QUICK.judged_at)[1] <= proved
@@ -52,9 +57,9 @@ def test_nothing_that_was_tried_and_precise_enough_proves_more():
     dataset, parts = ring()
     judges = _Judges.of(view(dataset, parts, "transductive"), 1, (0, 1, 3))
     networks = mixtures(dataset, parts, "transductive", 0, QUICK.balanced)
-    _, best = judges._proved(judges.best(networks, 0.6))
+    best = judges.best(networks, 0.6)[1].recall
     tried = [louder(o.network, 1, o.shift) for network in networks for o in judges._louder(network)]
-    every = [judges._proved(network) for network in tried]
+    every = [(found.precision or 0, found.recall) for found in map(judges.judge, tried)]
     assert best == max(recall for precise, recall in every if precise >= 0.6)
     assert best > min(recall for precise, recall in every if precise >= 0.6)
 

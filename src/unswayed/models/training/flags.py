@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -73,7 +74,15 @@ def fit_flags(
     )  # fmt: skip
     networks = [trained.cpu().thaw(), *mixtures(dataset, split, protocol, seed, chosen.balanced)]
     known = known_labels(dataset.labels, torch.cat([split.train, split.val]))
-    return judges.best(networks, precision, progress).freeze(dataset.graph, known=known).to(device)
+    network, found = judges.best(networks, precision, progress)
+    network = network.freeze(dataset.graph, known=known).to(device)
+    _found[network] = found
+    return network
+
+
+def judgement(network: BallotNetwork) -> "Judgement | None":
+    """What validation nodes said of a network that `fit_flags` chose; None of any other."""
+    return _found.get(network)
 
 
 def check_flags(dataset: Dataset, split: Split, precision: float, positive: int | str | None) -> int:
@@ -103,6 +112,27 @@ def _place(dataset: Dataset, positive: int | str | None) -> int:
         said = "has no default where classes have names" if positive is None else f"cannot be {positive!r}"
         raise InputError(f"positive {said}; it is one of {', '.join(names[:10])}, or its number from 0.")
     return int(place)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """How a network did on the validation nodes that chose it, as their links are: so many of them it flags, `right` of those rightly.
+
+    `recall` is the share of the label's bearers that is proved to stay flagged, averaged over the sizes that were asked for.
+    """
+
+    nodes: int
+    flagged: int
+    right: int
+    recall: float
+
+    @property
+    def precision(self) -> float | None:
+        """The share of right flags; None where nothing is flagged."""
+        return self.right / self.flagged if self.flagged else None
+
+
+_found: WeakKeyDictionary[BallotNetwork, Judgement] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -136,10 +166,11 @@ class _Judges:
 
     def best(
         self, networks: Sequence[BallotNetwork], precision: float, progress: Progress | None = None
-    ) -> BallotNetwork:
+    ) -> tuple[BallotNetwork, Judgement]:
         """The one that proves the most recall among those precise enough; where none is, the most precise."""
         options = [option for network in networks for option in self._louder(network)]
-        best, most = None, -1.0
+        best: tuple[BallotNetwork, Judgement] | None = None
+        most = -1.0
         for turn, option in enumerate(sorted(options, key=lambda option: -option.recall), 1):
             if option.recall <= most:  # nothing is proved of what is not flagged
                 break
@@ -147,9 +178,9 @@ class _Judges:
                 progress(turn, len(options), f"flags, proved recall {max(most, 0.0):.3f}")
             if option.precision >= precision:
                 network = louder(option.network, self.positive, option.shift)
-                precise, proved = self._proved(network)
-                if precise >= precision and proved > most:
-                    best, most = network, proved
+                found = self.judge(network)
+                if (found.precision or 0.0) >= precision and found.recall > most:
+                    best, most = (network, found), found.recall
         if best is not None:
             return best
         nearest = max(options, key=lambda option: (option.precision, option.recall))
@@ -158,7 +189,8 @@ class _Judges:
             DoubtfulSetting,
             stacklevel=4,
         )
-        return louder(nearest.network, self.positive, nearest.shift)
+        network = louder(nearest.network, self.positive, nearest.shift)
+        return network, self.judge(network)
 
     def _louder(self, network: BallotNetwork) -> Iterator[_Option]:
         """The network so loud that more and more judges are flagged."""
@@ -180,13 +212,14 @@ class _Judges:
                 network, float(shift), right / max(flagged.sum(), 1), right / max(self.truth.sum(), 1)
             )
 
-    def _proved(self, network: BallotNetwork) -> tuple[float, float]:
-        """(precision as things are, recall that is proved, averaged over the sizes)."""
+    def judge(self, network: BallotNetwork) -> Judgement:
+        """What it flags as things are, and what is proved to stay so."""
         proofs = prove(network.freeze(self.links, known=self.known), self.threat)
         flagged = proofs.label == self.positive
-        held = [(flagged & self.truth & (proofs.size >= size)).sum() for size in self.judged_at]
-        precise = (flagged & self.truth).sum() / max(flagged.sum(), 1)
-        return float(precise), float(np.mean(held) / max(self.truth.sum(), 1))
+        right = flagged & self.truth
+        held = [(right & (proofs.size >= size)).sum() for size in self.judged_at]
+        recall = float(np.mean(held) / max(self.truth.sum(), 1))
+        return Judgement(len(proofs), int(flagged.sum()), int(right.sum()), recall)
 
 
 def louder(network: BallotNetwork, label: int, by: float) -> BallotNetwork:
