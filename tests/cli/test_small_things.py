@@ -9,7 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 import unswayed as us
-from unswayed.cli.frontier import _advice
+from unswayed.cli.frontier_tables import _advice
 from unswayed.cli.unsmoothed import base_accuracy
 from unswayed.report.frontier import Point
 from unswayed.report.html import render
@@ -139,6 +139,7 @@ def test_a_narrow_frontier_cuts_no_number_and_its_command_says_what_stays_flagge
     assert "…" not in table
     assert max(map(len, table.splitlines())) <= width
     assert "k=1" in table
+    assert "truly 1" in " ".join(table.split())
     assert out.rstrip().endswith("--positive 1")
 
 

@@ -25,19 +25,24 @@ def read_positive(word: str | None, dataset: Dataset) -> int | None:
     return names.index(word)
 
 
+def label_name(label: int, dataset: Dataset) -> str:
+    """What people call the label."""
+    return dataset.class_names[label] if dataset.class_names else str(label)
+
+
 def stays(positive: int | None, dataset: Dataset, targets: Targets) -> int | None:
     """The label of which it is said how many stay flagged: the positive one, if some target truly has it."""
     if positive is None or bool((targets.truth == positive).any()):
         return positive
-    names = dataset.class_names or tuple(map(str, range(dataset.num_classes)))
-    note(f"None of the targets is truly {names[positive]}, so nothing can be said of how many stay flagged.")
+    note(
+        f"None of the targets is truly {label_name(positive, dataset)}, so nothing can be said of how many stay flagged."
+    )
     return None
 
 
 def flag_in_words(positive: int | None, precision: float, dataset: Dataset) -> dict[str, Any]:
     """What was asked of a flag, for what is remembered of a run: validation nodes alone say whether it is had."""
-    names = dataset.class_names or tuple(map(str, range(dataset.num_classes)))
-    named = None if positive is None else names[positive]
+    named = None if positive is None else label_name(positive, dataset)
     return {"flagged label": named, "precision asked of validation nodes": precision}
 
 

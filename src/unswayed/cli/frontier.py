@@ -3,13 +3,11 @@
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from unswayed.cli import kinds
 from unswayed.cli import options as opt
 from unswayed.cli.certify import command_of, make_plan, words_of
-from unswayed.cli.common import console, emit, note, warn
+from unswayed.cli.common import emit, note, warn
 from unswayed.cli.sweep import other_noises, read_sweep
 
 if TYPE_CHECKING:
@@ -107,7 +105,7 @@ def frontier(
     if all_noises:
         noises += other_noises()
     split = (want_adds, want_deletes) if want_adds or want_deletes else None
-    points, height, plan, ahead = _sweep(words, noises, count, floor, split)
+    points, height, plan, ahead, flag = _sweep(words, noises, count, floor, split)
     _warn_of_few(points, want_size, split, samples)
     best = recommend(points, want_size)
     command = (
@@ -121,9 +119,13 @@ def frontier(
             {"want_size": want_size} if split is None else {"want_adds": split[0], "want_deletes": split[1]}
         )
         expected = None if ahead is None else ahead.to_dict()
-        emit({**goal, "prospect": expected, "floor": height, "rows": rows, "command": command})
+        emit({
+            **goal, "prospect": expected, "floor": height, "positive": flag, "rows": rows, "command": command,
+        })  # fmt: skip
     else:
-        _print(points, best, want_size, split, height, command)
+        from unswayed.cli.frontier_tables import show
+
+        show(points, best, want_size, split, height, command, flag)
 
 
 def _warn_of_few(points: "list[Point]", want: int, split: tuple[int, int] | None, samples: int) -> None:
@@ -145,10 +147,11 @@ def _noise_words(noise: "Noise") -> dict[str, Any]:
 
 def _sweep(
     words: dict[str, Any], noises: "list[Noise]", count: int, with_floor: bool, split: tuple[int, int] | None
-) -> "tuple[list[Point], float | None, Plan, Prospect | None]":
+) -> "tuple[list[Point], float | None, Plan, Prospect | None, str | None]":
     from dataclasses import replace
 
     from unswayed.certificates.presenting import plural
+    from unswayed.cli.flags import label_name, read_positive, stays
     from unswayed.cli.inputs import Targets
     from unswayed.cli.models import make_floor, make_model
     from unswayed.cli.plan import run_plan
@@ -159,6 +162,7 @@ def _sweep(
     plan = replace(
         plan, noise=noises[0], targets=Targets(chosen.ids[:count], chosen.names[:count], chosen.truth[:count])
     )
+    positive = stays(read_positive(words["positive"], plan.dataset), plan.dataset, plan.targets)
     threat = plan.entries()
     found = make_floor(plan) if with_floor else None
     ahead = _look_ahead(plan, None if found is None else found[0])
@@ -173,8 +177,10 @@ def _sweep(
         note(f"Trying {noise.brief} on {plural(len(threat), 'validation target')} …")
         votes = run_plan(setting, threat, model if once else make_model(setting), None)
         certs = setting.certify(votes)
-        points.append(Point.of(noise, certs, plan.targets.truth.numpy(), setting.ceiling(threat), split))
-    return points, None if found is None else found[0], plan, ahead
+        truth = plan.targets.truth.numpy()
+        points.append(Point.of(noise, certs, truth, setting.ceiling(threat), split, positive))
+    flag = None if positive is None else label_name(positive, plan.dataset)
+    return points, None if found is None else found[0], plan, ahead, flag
 
 
 def _held_out(plan: "Plan") -> "Plan":
@@ -204,92 +210,3 @@ def _look_ahead(plan: "Plan", floor: float | None) -> "Prospect | None":
     ahead = prospect(plan.dataset.graph, known, floor=floor)
     note(f"Before certifying: {ahead}")
     return ahead
-
-
-def _print(
-    points: "list[Point]",
-    best: int | None,
-    want: int,
-    split: tuple[int, int] | None,
-    floor: float | None,
-    command: str | None,
-) -> None:
-    from unswayed.report.frontier import frontier as undominated
-    from unswayed.report.terminal import fitting
-
-    place, keep = console(), undominated(points, want)
-    place.print()
-    place.print(fitting(place, 0, lambda most: _table(points, best, want, split, floor, keep, min(most, 6))))
-    if any(spot != best for spot in keep):
-        place.print(Text("* beaten by no other both without attack and at the wanted size", style="dim"))
-    place.print()
-    goal = f"K = {want}" if split is None else f"{split[0]} additions and {split[1]} deletions"
-    if best is None or command is None:
-        place.print(
-            f"No setting proves {goal} for a single target, so none is recommended; more samples, more noise or a model trained under "
-            "noise may."
-        )
-        return
-    place.print(Text(_advice(points[best], points[best].wanted(want), goal, floor)))
-    place.print(Text(command, style="bold"), soft_wrap=True)
-
-
-def _table(
-    points: "list[Point]",
-    best: int | None,
-    want: int,
-    split: tuple[int, int] | None,
-    floor: float | None,
-    keep: set[int],
-    most: int,
-) -> Table:
-    """A row for each noise, with about `most` sizes; with 0, no more than no attack, the wanted size and the ceiling."""
-    from unswayed.report.rounding import near, nice_sizes
-
-    top = max(len(point.accuracy) - 1 for point in points)
-    sizes = sorted({*nice_sizes(top, max(most, 1)), min(want, top)})
-    sides = points[0].sides if most else {}
-    table = Table(
-        box=None,
-        pad_edge=False,
-        padding=(0, 2, 0, 0),
-        title="Certified accuracy on validation targets",
-        title_justify="left",
-        title_style="bold",
-    )
-    table.add_column("noise", overflow="fold")
-    for size in sizes:
-        table.add_column(f"k={size}", justify="right", style="bold" if size == want else "")
-    for change in sides:
-        table.add_column(f"{'+' if change == 'adds' else '−'}{min(want, top)}", justify="right")
-    if split is not None:
-        table.add_column(f"+{split[0]} −{split[1]}", justify="right", style="bold")
-    table.add_column("ceiling", justify="right")
-    table.add_column("")
-    for spot, point in enumerate(points):
-        mark = "← take" if spot == best else "*" if spot in keep else ""
-        alone = (point.at(min(want, top), change) for change in sides)
-        shares = (*map(point.at, sizes), *alone, point.split)
-        cells = [near(share, 2) for share in shares if share is not None]
-        table.add_row(
-            str(point), *cells, str(point.ceiling), Text(mark), style="green" if spot == best else ""
-        )
-    if floor is not None:
-        table.add_row(
-            "floor",
-            *[f"{floor:.2f}"] * (len(sizes) + len(sides) + (split is not None)),
-            "",
-            "",
-            style="yellow",
-        )
-    return table
-
-
-def _advice(best: "Point", share: float, goal: str, floor: float | None) -> str:
-    from unswayed.report.rounding import percent
-
-    text = f"For {goal}, {best} proves {percent(share)} of the validation targets right"
-    if floor is not None and share <= floor:
-        word = "beats" if share < floor else "reaches"
-        return f"{text}, which a structure-free model ({percent(floor)}) {word} without any proof. To certify test targets with it:"
-    return f"{text}. Certify test targets, with fresh noise, by:"

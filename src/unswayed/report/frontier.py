@@ -1,7 +1,7 @@
 """Accuracy against robustness over a sweep of noises: who is on the frontier, and which one to take."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,9 @@ from unswayed.theory.noise import Noise
 class Point:
     """One noise of a sweep: its certified accuracy at every size up to the last that is not zero.
 
-    `sides` is the same against changes of each kind alone, where there is more than one kind; `split` is its certified accuracy against the wanted additions and deletions, where those are told apart.
+    `sides` is the same against changes of each kind alone, where there is more than one kind; `split` is its certified accuracy
+    against the wanted additions and deletions, where those are told apart. `recall` (and `split_recall`) are the shares that stay flagged
+    of the label that was named, if one was.
     """
 
     noise: Noise
@@ -23,6 +25,8 @@ class Point:
     ceiling: int
     split: float | None = None
     sides: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    recall: tuple[float, ...] | None = None
+    split_recall: float | None = None
 
     @classmethod
     def of(
@@ -32,13 +36,19 @@ class Point:
         truth: npt.NDArray[np.int64],
         ceiling: int,
         split: tuple[int, int] | None = None,
+        positive: int | None = None,
     ) -> "Point":
-        """The point of these certificates; `split` is the wanted (additions, deletions)."""
-        share = None
-        if split is not None:
-            share = float((certs.grid(*split)[:, -1, -1] & (certs.label == truth)).mean())
+        """The point of these certificates; `split` is the wanted (additions, deletions), `positive` a label that some targets bear."""
         sides = {change: _curve(certs, truth, change) for change in certs.about.sides}
-        return cls(noise, _curve(certs, truth, "any"), ceiling, share, sides)
+        told = cls(noise, _curve(certs, truth, "any"), ceiling, _held(certs, truth, split), sides)
+        if positive is None:
+            return told
+        bearers = truth == positive
+        return replace(
+            told,
+            recall=_curve(certs[bearers], truth[bearers], "any"),
+            split_recall=_held(certs[bearers], truth[bearers], split),
+        )
 
     def wanted(self, size: int) -> float:
         """Certified accuracy against what is wanted: the split of additions and deletions, or this size."""
@@ -49,6 +59,17 @@ class Point:
         curve = self.accuracy if change == "any" else self.sides[change]
         return curve[size] if size < len(curve) else 0.0
 
+    def stays(self, size: int) -> float | None:
+        """The share that stays flagged under what is wanted; None where no label was named."""
+        if self.recall is None or self.split_recall is not None:
+            return self.split_recall
+        return self.recalled(size)
+
+    def recalled(self, size: int) -> float:
+        """The share that stays flagged under this many changes."""
+        curve = self.recall or ()
+        return curve[size] if size < len(curve) else 0.0
+
     def __str__(self) -> str:
         return self.noise.brief
 
@@ -57,6 +78,10 @@ class Point:
         named = {"": self.accuracy, **{f"_{change}": curve for change, curve in self.sides.items()}}
         curves = {f"certified_accuracy{name}": dict(enumerate_sizes(curve)) for name, curve in named.items()}
         wanted = {} if self.split is None else {"certified_accuracy_wanted": self.split}
+        if self.recall is not None:
+            curves["certified_recall"] = dict(enumerate_sizes(self.recall))
+        if self.split_recall is not None:
+            wanted["certified_recall_wanted"] = self.split_recall
         return {**self.noise.to_dict(), "ceiling": self.ceiling, **curves, **wanted}
 
 
@@ -69,6 +94,13 @@ def _curve(certs: Certified, truth: npt.NDArray[np.int64], change: str) -> tuple
     """Certified accuracy from size 0 to the largest proven one, or 1,000."""
     sizes = np.arange(min(int(certs.sizes(change).max(initial=0)), 1000) + 1)
     return tuple(certs.accuracy(truth, at=sizes, change=change).tolist())
+
+
+def _held(certs: Certified, truth: npt.NDArray[np.int64], split: tuple[int, int] | None) -> float | None:
+    """Certified accuracy against so many additions and deletions; None where they are not told apart."""
+    if split is None:
+        return None
+    return float((certs.grid(*split)[:, -1, -1] & (certs.label == truth)).mean())
 
 
 def frontier(points: Sequence[Point], want: int) -> set[int]:
