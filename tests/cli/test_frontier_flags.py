@@ -12,13 +12,14 @@ def words(own):
 def test_recall_is_shown_beside_accuracy(call, call_json, words):
     found = call_json(*words, "1")
     assert found["positive"] == "1"
+    assert found["bearers"] == 2
     for row in found["rows"]:
         right, kept = row["certified_accuracy"], row["certified_recall"]
         assert 0 <= kept["0"] <= 1
         assert right["0"] >= kept["0"] / 2  # half of the validation targets bear the label
     _, out, _ = call(*words, "1")
     told = " ".join(out.split())
-    assert "Of validation targets that are truly 1, certified to stay flagged (recall)" in told
+    assert "Of the 2 validation targets truly 1, certified to stay flagged (recall)" in told
     assert "of those that are truly 1 flagged" in told or "none is recommended" in told
 
 

@@ -7,7 +7,7 @@ import typer
 from unswayed.cli import kinds
 from unswayed.cli import options as opt
 from unswayed.cli.certify import command_of, make_plan, words_of
-from unswayed.cli.common import emit, note, warn
+from unswayed.cli.common import command_line, emit, note, warn
 from unswayed.cli.sweep import other_noises, read_sweep
 
 if TYPE_CHECKING:
@@ -120,12 +120,23 @@ def frontier(
         )
         expected = None if ahead is None else ahead.to_dict()
         emit({
-            **goal, "prospect": expected, "floor": height, "positive": flag, "rows": rows, "command": command,
+            **goal, "prospect": expected, "floor": height, "positive": flag[0], "bearers": flag[1], "rows": rows, "command": command,
         })  # fmt: skip
     else:
-        from unswayed.cli.frontier_tables import show
+        from unswayed.cli.frontier_tables import show, show_proofs
 
-        show(points, best, want_size, split, height, command, flag)
+        show(points, best, want_size, split, height, command, *flag)
+        if split is None and ahead is not None and threat in (None, kinds.ThreatKind.ROW):
+            reached = 0.0 if best is None else points[best].wanted(want_size)
+            show_proofs(ahead, want_size, reached, _prove_words(words))
+
+
+def _prove_words(words: dict[str, Any]) -> str:
+    """The command that proves the same data without noise."""
+    names = ("dataset", "edges", "features", "labels", "protocol", "seed", "positive")
+    usual = {"protocol": "transductive", "seed": 0}
+    asked = [(name, words[name]) for name in names if words[name] != usual.get(name)]
+    return command_line("prove", [*asked, ("model", "label-ballots")])
 
 
 def _warn_of_few(points: "list[Point]", want: int, split: tuple[int, int] | None, samples: int) -> None:
@@ -147,7 +158,7 @@ def _noise_words(noise: "Noise") -> dict[str, Any]:
 
 def _sweep(
     words: dict[str, Any], noises: "list[Noise]", count: int, with_floor: bool, split: tuple[int, int] | None
-) -> "tuple[list[Point], float | None, Plan, Prospect | None, str | None]":
+) -> "tuple[list[Point], float | None, Plan, Prospect | None, tuple[str | None, int]]":
     from dataclasses import replace
 
     from unswayed.certificates.presenting import plural
@@ -179,7 +190,8 @@ def _sweep(
         certs = setting.certify(votes)
         truth = plan.targets.truth.numpy()
         points.append(Point.of(noise, certs, truth, setting.ceiling(threat), split, positive))
-    flag = None if positive is None else label_name(positive, plan.dataset)
+    bearers = int((plan.targets.truth == positive).sum()) if positive is not None else 0
+    flag = (None if positive is None else label_name(positive, plan.dataset), bearers)
     return points, None if found is None else found[0], plan, ahead, flag
 
 

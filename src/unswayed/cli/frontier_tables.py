@@ -8,6 +8,7 @@ from rich.text import Text
 from unswayed.cli.common import console
 
 if TYPE_CHECKING:
+    from unswayed.ballots.prospects import Prospect
     from unswayed.report.frontier import Point
 
 
@@ -19,8 +20,10 @@ def show(
     floor: float | None,
     command: str | None,
     flag: str | None = None,
+    bearers: int = 0,
 ) -> None:
-    """The points of a sweep, which of them to take, and how; `flag` is the label of which it is said how many stay flagged."""
+    """The points of a sweep, which of them to take, and how; `flag` is the label of which it is said how many stay flagged, of so many."""
+    from unswayed.certificates.presenting import plural
     from unswayed.report.frontier import frontier as undominated
     from unswayed.report.terminal import fitting
 
@@ -31,7 +34,11 @@ def show(
         place.print(Text("* beaten by no other both without attack and at the wanted size", style="dim"))
     if flag is not None:
         place.print()
-        place.print(fitting(place, 0, lambda most: _flagged(points, best, want, split, flag, min(most, 6))))
+        told = (
+            f"Of the {plural(bearers, 'validation target')} truly {flag}, certified to stay flagged (recall)"
+        )
+        place.print(Text(told, style="bold"))
+        place.print(fitting(place, 0, lambda most: _flagged(points, best, want, split, min(most, 6))))
     place.print()
     goal = f"K = {want}" if split is None else f"{split[0]} additions and {split[1]} deletions"
     if best is None or command is None:
@@ -43,6 +50,20 @@ def show(
     if flag is not None:
         place.print(Text(_staying(points, best, want, goal, flag)))
     place.print(Text(_advice(points[best], points[best].wanted(want), goal, floor)))
+    place.print(Text(command, style="bold"), soft_wrap=True)
+
+
+def show_proofs(ahead: "Prospect", want: int, reached: float, command: str) -> None:
+    """Say where proofs without noise are expected to hold more than the best of these noises."""
+    expected = ahead.certified(want)
+    if ahead.way != "prove" or want > ahead.largest or expected <= reached:
+        return
+    from unswayed.report.rounding import percent
+
+    place = console()
+    place.print()
+    told = f"Label ballots need no noise, and are expected to prove about {percent(expected)} right at K = {want}:"
+    place.print(Text(told))
     place.print(Text(command, style="bold"), soft_wrap=True)
 
 
@@ -88,15 +109,13 @@ def _table(
 
 
 def _flagged(
-    points: "list[Point]", best: int | None, want: int, split: tuple[int, int] | None, flag: str, most: int
+    points: "list[Point]", best: int | None, want: int, split: tuple[int, int] | None, most: int
 ) -> Table:
     """Of those that bear the label, the share that stays flagged; a row for each noise."""
     from unswayed.report.rounding import near
 
     sizes = _sizes(points, want, most)
-    table = _empty(
-        f"Of validation targets that are truly {flag}, certified to stay flagged (recall)", sizes, want
-    )
+    table = _empty("", sizes, want)
     if split is not None:
         table.add_column(f"+{split[0]} −{split[1]}", justify="right", style="bold")
     for spot, point in enumerate(points):
@@ -115,7 +134,12 @@ def _sizes(points: "list[Point]", want: int, most: int) -> list[int]:
 
 def _empty(title: str, sizes: list[int], want: int) -> Table:
     table = Table(
-        box=None, pad_edge=False, padding=(0, 2, 0, 0), title=title, title_justify="left", title_style="bold"
+        box=None,
+        pad_edge=False,
+        padding=(0, 2, 0, 0),
+        title=title or None,
+        title_justify="left",
+        title_style="bold",
     )
     table.add_column("noise", overflow="fold")
     for size in sizes:

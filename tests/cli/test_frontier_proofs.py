@@ -1,0 +1,35 @@
+"""`unswayed frontier` on graphs where links tell the label so clearly that no noise is needed."""
+
+import numpy as np
+import pytest
+
+FILES = ["--edges", "E.csv", "--features", "X.csv", "--labels", "Y.csv", "--no-floor"]
+
+
+@pytest.fixture
+def groups(here):
+    """60 accounts in two groups that link within each other, or (None) with anybody."""
+
+    def write(like):
+        rng = np.random.default_rng(0)
+        pairs = [(i, j) for i in range(60) for j in range(i) if like is None or ((i + j) % 2 == 0) == like]
+        kept = [pairs[k] for k in rng.permutation(len(pairs))[:300]]
+        (here / "E.csv").write_text("source,target\n" + "".join(f"{i},{j}\n" for i, j in kept))
+        (here / "X.csv").write_text("node,a\n" + "".join(f"{i},{rng.normal():.3f}\n" for i in range(60)))
+        parts = ["train", "train", "val", "val", "test", "test"] * 10
+        rows = "".join(f"{i},{i % 2},{part}\n" for i, part in enumerate(parts))
+        (here / "Y.csv").write_text(f"node,label,split\n{rows}")
+
+    return write
+
+
+def test_frontier_names_proofs_where_these_are_expected_to_hold_more(call, groups):
+    groups(True)
+    words = ["frontier", *FILES, "--betas", "0.9", "--samples", "200", "--count", "10", "--want-size", "2"]
+    _, out, _ = call(*words)
+    assert "Label ballots need no noise" in out
+    command = "unswayed prove --edges E.csv --features X.csv --labels Y.csv --model label-ballots"
+    assert out.rstrip().endswith(command)
+    assert "Label ballots" not in call(*words, "--threat", "all-pairs")[1]
+    groups(None)
+    assert "Label ballots" not in call(*words)[1]
