@@ -130,6 +130,10 @@ def test_what_one_change_can_move_is_said_once_and_for_sure():
     assert "the label is 0, but a single changed entry can already move it." in told
     assert "It leads label 1 by 2, which one change can use up." in told
     assert "might" not in told
+    tied = Several.of([Linear.of_scores(np.zeros((1, 2), int), says, np.array([[False]]))])
+    assert "It ties with label 1, and ties go to the lower class." in us.Proofs.of(
+        tied, about(1, 1, classes=2)
+    ).statement(0)
     loose = us.Proofs.of(record, about(1, 1, classes=2), exact=False)
     assert "might already move it" in loose.statement(0)
 

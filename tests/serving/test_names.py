@@ -39,3 +39,10 @@ def test_a_threat_that_calls_the_same_nodes_by_other_names_is_refused():
     assert service.certify(us.Row(graph, ["ann"])).targets.tolist() == [0]
     with pytest.raises(InputError, match="another graph"):
         service.certify(us.Row(other, ["ann"]))
+
+
+def test_a_service_without_noise_tells_of_no_samples_and_no_level():
+    graph = nx.Graph(NAMED["text"])
+    model = us.LabelBallots(2).freeze(graph, known=torch.arange(5) % 2)
+    told = us.Smoothed(model, None, graph, classes=["no", "yes"]).about["settings"]
+    assert told == {"noise": None, "classes": ["no", "yes"]}

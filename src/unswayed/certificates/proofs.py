@@ -121,6 +121,8 @@ class Proofs(Certified):
         """The margin, and what one more change does."""
         rival = self.about.label_name(int(self.runner_up[position]))
         ahead = f"It leads label {rival} by {self.margin[position]:.3g}"
+        if self.margin[position] == 0:
+            ahead = f"It ties with label {rival}, and ties go to the lower class"
         if self.abstained[position]:
             return f"{ahead}, which is within the rounding of the model's own sums."
         if not self.exact:
@@ -128,7 +130,7 @@ class Proofs(Certified):
         if self.size[position] >= self.about.entries[position]:
             return f"{ahead}, and all harmful changes together do not use that up."
         if self.size[position] == 0:
-            return f"{ahead}, which one change can use up."
+            return f"{ahead}{', which one change can use up' if self.margin[position] else ''}."
         return f"{ahead}; it is exact: some attack with {int(self.size[position]) + 1} changes does move it."
 
     def terms(self) -> str:

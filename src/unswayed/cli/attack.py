@@ -147,6 +147,7 @@ def attack_words(words: dict[str, Any], store: Path | None, **settings: Any) -> 
     from unswayed.cli.models import make_model
     from unswayed.cli.plan import make_record, make_threat, run_plan
 
+    _check_named(words, store)
     plan = make_plan(words, store)
     target = make_threat(plan, None)
     net = make_model(plan)
@@ -156,6 +157,20 @@ def attack_words(words: dict[str, Any], store: Path | None, **settings: Any) -> 
     certs = certify(votes, alpha=plan.alpha, bounds=plan.bounds, family=plan.family)
     note(f"Attacking {plural(int((~certs.abstained).sum()), 'certified target')} …")
     return attack_all(asked(plan, net), target, certs, progress=_progress(len(target)), **settings), record
+
+
+def _check_named(words: dict[str, Any], store: Path | None) -> None:
+    """Votes alone cannot be attacked: the model is asked again, so it must be said which, and on what."""
+    from unswayed.cli.record import read_record
+    from unswayed.errors import InputError
+
+    if store is None or words["dataset"] is not None or words["edges"] is not None or not store.is_dir():
+        return
+    if (record := read_record(store)) is not None:
+        again = record.command.replace("unswayed certify", "unswayed attack", 1)
+        raise InputError(
+            f"An attack asks the model of {store} again, so say what that was: {again} --store {store}"
+        )
 
 
 def _command(words: dict[str, Any], plan: "Plan", settings: dict[str, Any]) -> str:
@@ -195,9 +210,8 @@ def facts(found: "Attacks", record: "Record") -> dict[str, Any]:
 
 
 def _tell(found: "Attacks", record: "Record", unit: str) -> None:
-    import numpy as np
-
     from unswayed.certificates.presenting import plural
+    from unswayed.cli.attack_proofs import listed, weakest_first
 
     place = console()
     tried = ", ".join(f"{int(found.attempts[:, i].sum()):,} {kind}" for i, kind in enumerate(found.kinds))
@@ -213,12 +227,13 @@ def _tell(found: "Attacks", record: "Record", unit: str) -> None:
     hit = found.attacked >= 0
     sure = int((~found.certs.abstained).sum())
     place.print(f"Beyond them: an attack was found for {int(hit.sum())} of {sure} certified {unit}s.")
-    for place_of in np.flatnonzero(hit):
-        safe, broken = int(found.certs.size[place_of]), int(found.attacked[place_of])
-        place.print(
-            f"  {unit} {record.names[place_of]}: safe up to {plural(safe, 'change')}, broken by {broken} ({found.by[place_of]}).",
-            markup=False,
-        )
+    lines = listed(
+        f"  {unit} {record.names[spot]}: safe up to {plural(int(found.certs.size[spot]), 'change')}, broken by "
+        f"{int(found.attacked[spot])} ({found.by[spot]})."
+        for spot in weakest_first(found.attacked)
+    )
+    for line in lines:
+        place.print(line, markup=False)
 
 
 def _write(summary: "Summary", record: "Record", path: Path) -> None:

@@ -1,5 +1,6 @@
 """`unswayed attack` on proofs: nothing is searched, because a proof brings its own attacks."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -54,10 +55,26 @@ class Met:
             f"changes and to none with K, and {whole} withstand every change. There is nothing left to search."
         ]
         names = self.record.names
-        return told + [
+        return told + listed(
             f"  {unit} {names[place]}: safe up to {plural(int(size[place]), 'change')}, broken by {int(self.attacked[place])} (witness)."
-            for place in np.flatnonzero(hit)
-        ]
+            for place in weakest_first(self.attacked)
+        )
+
+
+LISTED = 20  # targets that are shown to people; JSON has all
+
+
+def weakest_first(attacked: npt.NDArray[np.int64]) -> list[int]:
+    """The positions of targets with a known attack, those with the smallest first."""
+    found = np.flatnonzero(attacked >= 0)
+    return [int(place) for place in found[np.argsort(attacked[found], kind="stable")]]
+
+
+def listed(lines: Iterable[str]) -> list[str]:
+    """The first lines, and how many more there are."""
+    every = list(lines)
+    more = len(every) - LISTED
+    return every[:LISTED] + ([f"  … and {more:,} more; --json has all of them."] if more > 0 else [])
 
 
 def met(words: dict[str, Any], store: Path | None) -> Met | None:

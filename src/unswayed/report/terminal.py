@@ -77,7 +77,7 @@ def accuracy_table(summary: Summary, most: int = 8) -> Table:
             "unbroken by attack", *[f"{summary.attack_curve[min(size, summary.top)]:.2f}" for size in sizes]
         )
     if summary.base is not None and summary.truth is not None:
-        table.add_row("unsmoothed model", f"{summary.base:.2f}", *["–"] * (len(sizes) - 1), style="dim")
+        table.add_row("unsmoothed model", near(summary.base, 2), *["–"] * (len(sizes) - 1), style="dim")
     if summary.floor is not None and summary.truth is not None:
         floor = summary.floor
         table.add_row("floor", *[f"{floor:.2f}"] * len(sizes), style="yellow")

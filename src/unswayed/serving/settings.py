@@ -65,6 +65,10 @@ class Settings:
         """JSON-ready."""
         return {**asdict(self), "noise": None if self.noise is None else self.noise.to_dict()}
 
+    def told(self) -> dict[str, Any]:
+        """What matters to whoever asks: without noise nothing is sampled, and nothing has a level."""
+        return self.to_dict() if self.noise is not None else {"noise": None, "classes": self.classes}
+
     @classmethod
     def from_dict(cls, told: Mapping[str, Any]) -> "Settings":
         """What `to_dict` wrote."""

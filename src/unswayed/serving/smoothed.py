@@ -81,7 +81,7 @@ class Smoothed:
             "engines": self._asked.about,
             "audit": dict(self._asked.audited),
             "refused": self._asked.refusal,
-            "settings": self.settings.to_dict(),
+            "settings": self.settings.told(),
         }
 
     def predict(self, nodes: Any, *, seed: int | None = None, samples: int | None = None) -> Labels:

@@ -132,6 +132,7 @@ def read_features(x: Any, graph: Graph, count: int) -> Tensor | None:
     told = torch.as_tensor(x)
     if told.shape != (count, *graph.x.shape[1:]):
         raise InputError(
-            f"The features of {count} nodes that arrive must have shape {(count, *graph.x.shape[1:])}, not {tuple(told.shape)}."
+            f"{count} {'node arrives' if count == 1 else 'nodes arrive'}, so their features must have shape {(count, *graph.x.shape[1:])}, not "
+            f"{tuple(told.shape)}."
         )
     return told.detach().cpu().to(graph.x.dtype)
