@@ -21,8 +21,8 @@ def test_votes_alone_cannot_be_attacked_and_what_to_say_is_said(call, own):
     assert (code, out) == (2, "")
     told = " ".join(err.split())
     assert (
-        "An attack asks the model of run again, so say what that was: unswayed attack --edges E.csv" in told
+        "An attack asks the model of run again, so say what that was (unswayed attack --edges E.csv" in told
     )
-    assert told.endswith("--store run")
-    words = told.split("unswayed attack ")[1].split()
+    assert told.endswith("--store run).")
+    words = told.removesuffix(").").split("(unswayed attack ")[1].split()
     assert call("attack", *words, "--attempts", "1", "--no-beyond", "--judge-samples", "200")[0] == 0

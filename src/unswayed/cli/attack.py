@@ -162,14 +162,16 @@ def attack_words(words: dict[str, Any], store: Path | None, **settings: Any) -> 
 def _check_named(words: dict[str, Any], store: Path | None) -> None:
     """Votes alone cannot be attacked: the model is asked again, so it must be said which, and on what."""
     from unswayed.cli.record import read_record
-    from unswayed.errors import InputError
+    from unswayed.errors import InputError, StoreError
 
-    if store is None or words["dataset"] is not None or words["edges"] is not None or not store.is_dir():
+    if store is None or words["dataset"] is not None or words["edges"] is not None:
         return
+    if not store.is_dir():
+        raise StoreError(f"There is no store {store}; make one with: unswayed certify … --store {store}.")
     if (record := read_record(store)) is not None:
         again = record.command.replace("unswayed certify", "unswayed attack", 1)
         raise InputError(
-            f"An attack asks the model of {store} again, so say what that was: {again} --store {store}"
+            f"An attack asks the model of {store} again, so say what that was ({again} --store {store})."
         )
 
 

@@ -23,6 +23,7 @@ def one_attacker(record: "Record", certs: "Certified", budget: int | None) -> di
     sentence = told["sentence"]
     if fewer is not None:
         sentence = f"{sentence.removesuffix(of_the_silent(certs))} {fewer['sentence']}"
+    sentence = sentence.replace("certify with family=True", "certify with --family")
     return {"budget": budget, **told, "deletions": fewer, "sentence": sentence}
 
 

@@ -216,19 +216,20 @@ def _few(names: tuple[str, ...]) -> str:
     return ", ".join(names[:4]) + (" and so on" if len(names) > 4 else "")
 
 
+NO_FACTORY = "--model {0} does not say which function of that file makes the model; write {0}:build if it is called build."
+
+
 def load_factory(words: str, dataset: Dataset) -> Any:
     """The classifier that `file.py:factory` returns; the factory gets num_features and num_classes if it asks."""
     if words.endswith(".py"):
-        raise InputError(
-            f"--model {words} does not say which function of that file makes the model; write {words}:build if it is called build."
-        )
+        raise InputError(NO_FACTORY.format(words))
     factory = load_function(words, "--model", "a built-in name or file.py:factory")
     offered = {"num_features": dataset.num_features, "num_classes": dataset.num_classes}
     try:
         wanted = inspect.signature(factory).parameters
         greedy = any(item.kind is item.VAR_KEYWORD for item in wanted.values())
         model = factory(**{key: value for key, value in offered.items() if greedy or key in wanted})
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InputError(
             f"{words} failed: {type(error).__name__}: {error}; it is given num_features and num_classes, where it has parameters of "
             "these names."
@@ -259,7 +260,7 @@ def _import_file(path: Path) -> Any:
     sys.path.insert(0, str(path.parent.resolve()))
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a script that ends itself is no module
         raise InputError(f"{path} could not be imported: {type(error).__name__}: {error}.") from error
     return module
 

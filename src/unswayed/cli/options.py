@@ -184,6 +184,7 @@ WantSize = Annotated[
     int | None,
     typer.Option(
         "--want-size",
+        min=0,
         help="The K you are after: warns before sampling if these settings cannot reach it.",
         rich_help_panel=NOISE,
     ),
@@ -216,6 +217,7 @@ Shared = Annotated[
     int | None,
     typer.Option(
         "--shared",
+        min=0,
         help="Also say how many targets one attacker with so many changes in total could flip (needs --family); with --threat all-pairs and "
         "--p-add 0, how many by deletions alone, from what each node can see.",
         rich_help_panel=NOISE,

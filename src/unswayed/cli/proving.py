@@ -16,6 +16,7 @@ from unswayed.cli.common import command_line, note, working
 from unswayed.cli.flags import flag_in_words, judged_in_words, read_positive, stays, tell_judged
 from unswayed.cli.inputs import (
     CONTENT,
+    NO_FACTORY,
     Targets,
     content_of,
     read_dataset,
@@ -71,6 +72,8 @@ class ProvePlan:
             raise InputError(
                 f"There is no network {own!r} to hash; after hashed: comes one of {', '.join(NAMES)}."
             )
+        if self.model.endswith(".py"):
+            raise InputError(NO_FACTORY.format(self.model))
         if not self.hashed and not self.own and self.model not in (LABELS, TRAINED):
             raise InputError(
                 f"--model {self.model!r} cannot be proved; choose {LABELS}, {TRAINED}, hashed:gcn or file.py:factory "

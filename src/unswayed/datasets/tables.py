@@ -117,7 +117,7 @@ def _features(path: Path) -> tuple[tuple[str, ...], Tensor]:
     if not np.isfinite(values).all():
         row = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
         raise InputError(
-            f"{path} has a feature that is NaN or infinite for node {names[row]}; fill it or drop the node."
+            f"{path} has a feature that is NaN, infinite or far too large for node {names[row]}; fill it or drop the node."
         )
     return names, torch.tensor(values)  # a copy: what pandas lends may be read-only
 
@@ -139,7 +139,8 @@ def _csv_features(path: Path) -> tuple[tuple[str, ...], np.ndarray]:
                 f"{path}, column {name!r}: {text!r} of node {names[row]} is not a number; fill what is missing, and give words a "
                 "column of 0 and 1 each (pandas.get_dummies does)."
             )
-    return names, numbers.to_numpy(dtype=np.float32)
+    with np.errstate(over="ignore"):  # what is too large is refused by name
+        return names, numbers.to_numpy(dtype=np.float32)
 
 
 def _npz_features(path: Path) -> tuple[tuple[str, ...], np.ndarray]:
@@ -196,6 +197,8 @@ def _edges(path: Path, number: dict[str, int]) -> Tensor:
     for side in ("source", "target"):
         names = _column(table, side, path)
         unknown = next((name for name in names if name not in number), None)
+        if unknown == "":
+            raise InputError(f"{path} has a row without a {side}; fill it or drop the row.")
         if unknown is not None:
             raise InputError(f"{path}: {side} {unknown!r} is not a node of the features file.")
         ends.append([number[name] for name in names])
