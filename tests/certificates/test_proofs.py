@@ -149,6 +149,14 @@ def test_a_negative_position_counts_from_the_end():
     assert np.array_equal(proofs.witness(-1), proofs.witness(5))
 
 
+def test_a_witness_is_asked_for_by_name_too_and_of_no_stranger():
+    proofs = us.Proofs.of(electorate(), about(6, 11)).named(targets=list("abcdef"))
+    assert np.array_equal(proofs.witness("b"), proofs.witness(1))
+    for stranger in ("z", 6, -7):
+        with pytest.raises(InputError, match=r"[tT]arget"):
+            proofs.witness(stranger)
+
+
 def test_nothing_is_promised_where_the_record_promises_nothing():
     record = Several.of([Linear([0, 0], [[0, -1, 3], [0, 1, 3]], [[[0, 1, 1]]] * 2, [[False]] * 2)])
     proofs = us.Proofs.of(record, about(2, 1))

@@ -49,7 +49,7 @@ def test_one_attacker_who_deletes_is_bounded_by_what_each_node_sees(call_json, c
     data = Data(edge_index=torch.cat([ring, ring.flip(0)], dim=1), num_nodes=12)
     fields = us.receptive_fields(data, range(12), layers=2)
     assert {len(field) for field in fields} == {4}
-    certs = us.certify(us.load("run"), --family)
+    certs = us.certify(us.load("run"), family=True)
     assert (found["how"], found["at_most"]) == ("anywhere", certs.shared(2))
     fewer = found["deletions"]
     assert fewer["how"] == "fields"

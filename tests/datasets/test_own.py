@@ -30,6 +30,13 @@ def test_a_graph_of_ones_own_is_trained_and_proved(club):
     assert np.array_equal(proofs.label, said.numpy())
 
 
+@pytest.mark.parametrize("more", [{"recipe": "noise"}, {"noise": us.Flip(0.9)}])
+def test_a_ballot_network_takes_no_recipe_and_no_noise(club, more):
+    parts = Split(club.train_mask, club.val_mask, club.test_mask)
+    with pytest.raises(InputError, match="know no recipes"):
+        fit("ballots", from_data(club), parts, **more)
+
+
 @pytest.mark.parametrize(
     ("names", "words"),
     [(["edge_attr"], "edge_attr is"), (["edge_weight", "edge_attr"], "edge_weight and edge_attr are")],

@@ -46,3 +46,13 @@ def test_a_service_without_noise_tells_of_no_samples_and_no_level():
     model = us.LabelBallots(2).freeze(graph, known=torch.arange(5) % 2)
     told = us.Smoothed(model, None, graph, classes=["no", "yes"]).about["settings"]
     assert told == {"noise": None, "classes": ["no", "yes"]}
+
+
+def test_features_that_are_no_numbers_or_not_enough_are_refused_in_words():
+    club = nx.convert_node_labels_to_integers(nx.Graph(NAMED["text"]))
+    for node in club:
+        club.nodes[node]["x"] = [1.0, 2.0]
+    with pytest.raises(InputError, match="must be numbers, one row each"):
+        us.Row.new(club, x=[["one", "two"]], neighbours=[[0]])
+    with pytest.raises(InputError, match=r"^1 node arrives, so their features must have shape"):
+        us.Row.new(club, x=torch.zeros(2, 2), neighbours=[[0]])

@@ -76,13 +76,15 @@ class Proofs(Certified):
         """bool[targets, adds+1, deletes+1]: does the label stand against every attack with at most so many of each?"""
         return self.record.grid(adds, deletes) & ~self.abstained[:, None, None]
 
-    def witness(self, position: int, change: str = "any") -> IntArray | None:
-        """A cheapest set of entries whose change flips this target, size + 1 of them; None if none exists.
+    def witness(self, position: int | str, change: str = "any") -> IntArray | None:
+        """A cheapest set of entries whose change flips this target, by position or name: size + 1 of them; None if none exists.
 
         Entries are positions in the threat's structure vector: in a row the other node, in all pairs j(j−1)/2 + i. What a
         linear classifier rounds may keep the label even then, where proofs are not `exact` or one kind of change alone is asked about.
         """
-        return self.record.witness(range(len(self))[position], check_change(change))
+        back = isinstance(position, int) and -len(self) <= position < 0  # from the end
+        place = self.about.position(position + len(self) if back else position)  # type: ignore[operator]
+        return self.record.witness(place, check_change(change))
 
     @cached_property
     def runner_up(self) -> IntArray:

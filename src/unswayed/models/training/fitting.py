@@ -96,6 +96,10 @@ def _fit(
     teacher: Tensor | None,
 ) -> nn.Module:
     check_parts(dataset, split)
+    if model_name == "ballots" and (recipe != "clean" or noise is not None):
+        raise InputError(
+            "Ballot networks are trained without noise and know no recipes; leave recipe= and noise= away."
+        )
     if model_name == "ballots" and dataset.task == "graph":
         from unswayed.models.training.pairs import fit_pairs
 

@@ -129,7 +129,10 @@ def read_features(x: Any, graph: Graph, count: int) -> Tensor | None:
         return None
     if x is None:
         raise InputError("The graph has features, so those who arrive need theirs too: one row each.")
-    told = torch.as_tensor(x)
+    try:
+        told = torch.as_tensor(x)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputError("The features of those who arrive must be numbers, one row each.") from error
     if told.shape != (count, *graph.x.shape[1:]):
         raise InputError(
             f"{count} {'node arrives' if count == 1 else 'nodes arrive'}, so their features must have shape {(count, *graph.x.shape[1:])}, not "
