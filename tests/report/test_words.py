@@ -237,3 +237,12 @@ def test_flags_are_spoken_of_as_attacked_one_by_one():
     assert proved(pairs[:, [0, 1, 2, 6]]).label[0] == 0
     said = staying(summarise(proofs, truth=truth, positive=1))
     assert "Each node attacked by itself, of all that is flagged then at least 50% is 1." in said
+
+
+def test_terms_are_explained_only_where_they_are_shown():
+    bare = dict(reading(certify([SURE, SPLIT])))
+    assert "Floor" not in bare
+    assert "right" not in bare["Share certified at k"]
+    full = dict(reading(certify([SURE, SPLIT], truth=[0, 1], floor=0.5)))
+    assert "Floor" in full
+    assert "right" in full["Certified accuracy at k"]

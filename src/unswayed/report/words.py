@@ -233,6 +233,22 @@ def confidence(summary: Summary) -> str:
     return summary.certs.overall()
 
 
+FLOOR = (
+    "The accuracy of the best model that ignores the structure. No structural attack can touch it, so a curve below the floor means "
+    "that ignoring the structure would have been safer."
+)
+
+
+def _share_at_k(summary: Summary) -> tuple[str, str]:
+    """What the curve shows; without true labels it knows nothing of what is right."""
+    if summary.truth is None:
+        return "Share certified at k", f"The share of {summary.unit}s whose K is at least k."
+    return (
+        "Certified accuracy at k",
+        f"The share of {summary.unit}s whose label is right and whose K is at least k.",
+    )
+
+
 def reading(summary: Summary) -> list[tuple[str, str]]:
     """Terms of the report and what they mean: those of the kind of certificate, then those of every report."""
     alone = (
@@ -242,15 +258,8 @@ def reading(summary: Summary) -> list[tuple[str, str]]:
     items = [
         *summary.certs.reading(),
         *([("Adds and deletes", alone)] if summary.sides else []),
-        (
-            "Certified accuracy at k",
-            f"The share of {summary.unit}s whose label is right and whose K is at least k.",
-        ),
-        (
-            "Floor",
-            "The accuracy of the best model that ignores the structure. No structural attack can touch it, so a curve "
-            "below the floor means that ignoring the structure would have been safer.",
-        ),
+        _share_at_k(summary),
+        *([("Floor", FLOOR)] if summary.floor is not None else []),
         ("Confidence", confidence(summary)),
     ]
     if summary.positive is not None:
