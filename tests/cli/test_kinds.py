@@ -27,7 +27,9 @@ def test_what_stays_flagged_is_told_everywhere(call, call_json, own, here):
     certs = us.certify(us.load("run"))
     sizes = [int(k) for k in found["recall"]]
     assert list(found["recall"].values()) == certs.recall([0, 1, 0, 1], 1, at=sizes).tolist()
-    assert list(found["precision"].values()) == certs.precision([0, 1, 0, 1], 1, at=sizes).tolist()
+    shares = zip(certs.precision([0, 1, 0, 1], 1, at=sizes).tolist(), found["recall"].values(), strict=True)
+    assert list(found["precision"].values()) == [None if (p, r) == (1, 0) else p for p, r in shares]
+    assert None in found["precision"].values()  # nothing is flagged without an attack
     assert "Stays flagged" in (here / "again.html").read_text()
 
 
