@@ -79,6 +79,14 @@ def test_names_without_an_order_of_their_own_are_refused(names):
         (["1", "0"], [0, 1], False),
         ([2, 1], [1, 2], False),
         (["a", "b"], [], True),
+        ([1, 0], [0.0, 1.0], False),  # labels that were read as floats
+        ([0, 1], [0.0, 1.0], True),
+        ([2, 1], [1.0, 2.0], False),
+        (["1.0", "0.0"], [0, 1], False),
+        ([1, 0], [False, True], False),
+        (["True", "False"], [False, True], False),
+        ([0, 1], [False, True], True),
+        ([2.0, 3.0], [0, 1], True),
     ],
 )
 def test_a_name_stays_with_the_class_that_has_it(names, known, fine):
@@ -87,3 +95,11 @@ def test_a_name_stays_with_the_class_that_has_it(names, known, fine):
     else:
         with pytest.raises(InputError, match="names come in its order"):
             check_places(names, known)
+
+
+def test_certificates_keep_their_classifiers_names_in_its_order():
+    votes = us.Votes.from_counts([[5, 95]], us.Flip(beta=0.9), 9, classes=["ham", "spam"])
+    certs = us.certify(votes, alpha=0.05)
+    assert certs.named(classes=["fine", "junk"]).answer.tolist() == ["junk"]
+    with pytest.raises(InputError, match="names come in its order"):
+        certs.named(classes=["spam", "ham"])

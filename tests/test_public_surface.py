@@ -47,6 +47,7 @@ FIXED = {
     "errors",
     "flagged",
     "load",
+    "meaning_of",
     "noisy",
     "plot_accuracy",
     "poll",

@@ -13,6 +13,7 @@ from unswayed._version import __version__
 if TYPE_CHECKING:
     from unswayed import errors, theory
     from unswayed.ballots.hashed import Hashed
+    from unswayed.ballots.meaning import meaning_of
     from unswayed.ballots.networks import BallotNetwork, LabelBallots, Snapshot
     from unswayed.ballots.pairs import PairBallots
     from unswayed.ballots.prospects import prospect
@@ -89,6 +90,7 @@ _HOMES = {
     "errors": "unswayed.errors",
     "flagged": "unswayed.sampling.flagged",
     "load": "unswayed.store",
+    "meaning_of": "unswayed.ballots.meaning",
     "noisy": "unswayed.sampling.noisy_data",
     "plot_accuracy": "unswayed.report.plots",
     "poll": "unswayed.polling",
@@ -139,6 +141,7 @@ __all__ = [
     "errors",
     "flagged",
     "load",
+    "meaning_of",
     "noisy",
     "plot_accuracy",
     "poll",

@@ -43,15 +43,24 @@ def check_places(names: Iterable[Any], known: Iterable[Any]) -> None:
     (None, None)
     """
     given, own = plain(names), plain(known)
-    place = {str(name): number for number, name in enumerate(own)}
-    if own == tuple(range(len(own))) and set(map(str, given)) != set(place):
+    place = {word: number for number, name in enumerate(own) for word in (str(name), _value(name))}
+    strange = {_value(name) for name in given} != {_value(name) for name in own}
+    if own == tuple(range(len(own))) and strange and not all(str(name) in place for name in given):
         return
     for number, name in enumerate(given):
-        if (other := place.get(str(name), number)) != number:
+        if (other := place.get(str(name), place.get(_value(name), number))) != number:
             raise InputError(
                 f"Class {number} is given the name {name!r}, which the classifier has for its class {other}; names come in its order: "
-                f"{', '.join(list(place)[:SHOWN])}{', …' * (len(place) > SHOWN)}."
+                f"{', '.join(map(str, own[:SHOWN]))}{', …' * (len(own) > SHOWN)}."
             )
+
+
+def _value(name: Name) -> float | str:
+    """A number, also one that is written as text, by its value (1, 1.0 and True are one); other text as it is."""
+    try:
+        return float(name)
+    except (ValueError, OverflowError):
+        return str(name)
 
 
 def different(names: tuple[Name, ...]) -> int:

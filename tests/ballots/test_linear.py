@@ -138,6 +138,16 @@ def test_the_guard_covers_what_predict_rounds():
     assert abs(decision.scores(x)[0, 1]) <= decision.guard[1] < 2.0**decision.scale * 1e-12
 
 
+def test_several_labels_at_a_time_are_refused():
+    """Of one row that bears none of three labels, "the first of them" seemed to be what `predict` says."""
+    x, y = rows(5, 2)
+    model = RidgeClassifier().fit(x, np.stack([y, 1 - y, y], axis=1))
+    model.coef_, model.intercept_ = np.zeros((3, COLUMNS)), np.array([-1.0, -2.0, -3.0])
+    assert not model.predict(x[:1]).any()
+    with pytest.raises(InputError, match="several labels at a time"):
+        us.prove(model, us.Bits(x[:1]))
+
+
 @pytest.mark.parametrize(("model", "words"), [
     (SVC(kernel="linear"), "no plain coefficients"),
     (CalibratedClassifierCV(LinearSVC(), cv=2), "no plain coefficients"),

@@ -56,6 +56,17 @@ class TestLoading:
         assert (one.size == two.size).all()
         assert saved.table_hash == loaded.table_hash
 
+    def test_features_checked_before_are_checked_again_against_tables_that_were_loaded(self) -> None:
+        data, other = graph(), graph()
+        other.x = other.x + 1
+        model, threat = speaking("features").freeze(data, known=data.y), us.Row(data, [0, 1])
+        us.prove(model, threat)
+        model.load_state_dict(speaking("features").freeze(other, known=data.y).state_dict())
+        with pytest.raises(InputError, match="not those the model was frozen with"):
+            us.prove(model, threat)
+        with pytest.raises(InputError, match="not those the model was frozen with"):
+            model(data.x, data.edge_index)
+
     def test_weights_that_change_after_freezing_are_noticed_before_arrivals_are_scored(self) -> None:
         data = graph()
         net = speaking("features").freeze(data, known=data.y)

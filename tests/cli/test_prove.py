@@ -79,19 +79,6 @@ def test_recall_is_in_the_document(call_json, here):
     assert list(found["recall"].values()) == proofs.recall(dataset.labels[parts.test], 1, at=sizes).tolist()
 
 
-def test_a_precision_is_part_of_the_command_and_of_what_is_remembered(call_json):
-    found = call_json("prove", *FILES, "--model", "ballots", "--positive", "1", "--precision", "0.4")
-    assert "--positive 1" in found["command"]
-    assert "--precision 0.4" in found["command"]
-    assert found["training"]["precision"] == 0.4
-    assert found["recall"]["0"] > 0
-
-
-def test_it_is_said_how_many_choose_a_flag(call):
-    _, _, err = call("prove", *FILES, "--model", "ballots", "--positive", "1", "--precision", "0.4")
-    assert "validation nodes, which choose, bear the flagged label" in err
-
-
 def test_the_printed_command_does_the_same_again(call_json):
     first = call_json("prove", *FILES, "--nodes", "1,2", "--seed", "3")
     words = shlex.split(first["command"])

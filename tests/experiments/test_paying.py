@@ -16,6 +16,7 @@ from unswayed.datasets import Dataset, split
 from unswayed.errors import InputError
 from unswayed.experiments.paying import (
     DRAWN,
+    LIMIT,
     Case,
     Result,
     bench,
@@ -27,10 +28,12 @@ from unswayed.experiments.paying import (
     results,
 )
 from unswayed.experiments.paying.rows import AT, allowed, gains, rows_of, with_new_floors
+from unswayed.models import build
 from unswayed.models.floors import Floor
 from unswayed.models.structure_free import ALL_SEEN
 from unswayed.models.training.ballot_settings import BallotSettings
 from unswayed.models.training.flags import FlagSettings, fit_flags
+from unswayed.models.training.own_scores import MEMBERS
 
 from .shared import FIELDS
 
@@ -116,6 +119,22 @@ def test_labels_drawn_at_random_are_told_with_ties_lost_too(blocks, tmp_path, mo
     assert "| highschool | ties are lost | 1 |" in page.drawn([row])
     # its targets are others: their floors are nobody else's
     assert rows_of([replace(kept, case=Case("highschool", "inductive", 0, "label ballots"))], [row]) == []
+
+
+def test_with_every_label_told_the_targets_own_stays_unsaid(kept, blocks):
+    prepare(cases((0, 1), ["highschool"], methods=[LIMIT]), runs=kept, say=lambda words: None)
+    rows = [row for row in rows_of(results(kept)) if row["method"] == LIMIT and row["budget"] == "any"]
+    assert [(row["protocol"], row["seed"]) for row in rows] == [("inductive", 0), ("inductive", 1)]
+    nodes = split(blocks, 0, test="rest").test
+    half, y = nodes[: (len(nodes) + 1) // 2], blocks.labels
+    one, other = blocks.graph.edge_index
+    votes = torch.zeros(len(y), 3).index_put_((one, y[other]), torch.tensor(1.0), accumulate=True)[half]
+    assert rows[0]["certified_accuracy"]["0"] == pytest.approx(
+        float((votes.argmax(1) == y[half]).float().mean())
+    )
+    told = page.limit(rows_of(results(kept)))
+    assert "| highschool | every label told | 2 |" in told
+    assert "| highschool | proved, untrained label ballots | 2 |" in told
 
 
 def test_floors_that_were_not_measured_again_are_those_of_earlier_rows(kept):
@@ -274,3 +293,26 @@ def test_flags_are_no_less_precise_on_validation_nodes_and_proved(blocks, tmp_pa
     assert recall[0] > row["floor_recall"] - 0.2
     assert row["floors"] == {"features alone": pytest.approx(row["floor"])}
     assert "| tolokers | inductive | any | 1 |" in page.flags([row])
+
+
+def test_networks_under_noise_are_means_of_as_many_as_floors_are(blocks, monkeypatch):
+    data = Data(x=torch.rand(120, 4), edge_index=blocks.graph.edge_index, y=blocks.labels)
+    dataset = replace(blocks, num_features=4, data=data)
+    monkeypatch.setattr(bench, "load", lambda name, fetch: dataset)
+    monkeypatch.setattr(bench, "taught", lambda *_, **__: None)
+    monkeypatch.setattr(methods, "TRAINED_UNDER", {us.Flip(beta=0.9): (us.Flip(beta=0.8),)})
+    drawn = []
+
+    def untrained(name, *_, seed, **__):
+        drawn.append(build(name, 4, 3, seed=seed))
+        return drawn[-1]
+
+    monkeypatch.setattr(methods, "fit", untrained)
+    own = bench.Bench.of(Case("cora", "inductive", 0, "smoothed"))
+    ((noises, network),) = methods.mean_networks(own)
+    assert noises == (us.Flip(beta=0.8),)
+    with torch.no_grad():
+        said = torch.stack([member(data.x, data.edge_index) for member in drawn])
+        assert torch.allclose(network(data.x, data.edge_index), said.mean(dim=0), atol=1e-5)
+    assert len(said) == MEMBERS
+    assert not torch.equal(said[0], said[1])

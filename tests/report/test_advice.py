@@ -1,5 +1,7 @@
 """Base, certified, floor, what next: a result below its floor is never praised, and one sentence says what to try."""
 
+from types import SimpleNamespace
+
 import numpy as np
 
 import unswayed as us
@@ -61,6 +63,14 @@ def test_the_model_itself_stands_beside_both():
     page = render(told)
     assert "the model itself, not smoothed, not attacked" in page
     assert "What next: " in page
+
+
+def test_whoever_wants_flags_is_not_sent_to_a_model_that_flags_nobody():
+    truth = np.array([1] * 4 + [0] * 36)
+    flags = {"truth": truth, "floor": SimpleNamespace(accuracy=0.9, name="majority")}
+    counts = [SURE[::-1]] * 12 + [SURE] * 28  # eight false alarms, and less right than the majority
+    assert "use a model that ignores the structure (majority)" in advice(summary(counts, **flags))
+    assert "ignores the structure" not in advice(summary(counts, **flags, positive=1))
 
 
 def test_one_sentence_says_what_to_try():

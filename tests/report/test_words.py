@@ -219,3 +219,20 @@ def test_a_model_that_ignores_the_structure_is_said_to():
         wrong
     )
     assert "ignores the structure" not in verdict(certify([SURE, SPLIT] * 5, truth=[0, 1] * 5))
+
+
+def test_flags_are_spoken_of_as_attacked_one_by_one():
+    """Three neighbours lose one link each, and the fraud is no longer flagged, although it withstands two changes of its own links."""
+    pairs = torch.tensor([[0, 1], [0, 2], [0, 3], [1, 4], [2, 5], [3, 6], [7, 8]]).T
+    known, targets, truth = [-1, -1, -1, -1, 1, 1, 1, -1, 0], [0, 7], [1, 0]
+
+    def proved(kept):
+        data = Data(edge_index=torch.cat([kept, kept.flip(0)], dim=1), num_nodes=9)
+        return us.prove(us.LabelBallots(2).freeze(data, known=known), us.Row(data, targets))
+
+    proofs = proved(pairs)
+    assert (proofs.label[0], proofs.size[0]) == (1, 2)
+    assert proofs.precision(truth, 1, at=1) == 1
+    assert proved(pairs[:, [0, 1, 2, 6]]).label[0] == 0
+    said = staying(summarise(proofs, truth=truth, positive=1))
+    assert "Each node attacked by itself, of all that is flagged then at least 50% is 1." in said

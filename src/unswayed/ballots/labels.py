@@ -56,6 +56,17 @@ def read_known(known: Any, nodes: int, classes: int) -> Tensor:
     return labels
 
 
+def read_meaning(meaning: Any, classes: int) -> Tensor:
+    """float64[2, C, C] within ±1: how loudly each label, known or heard of, speaks for each class."""
+    told = torch.as_tensor(meaning, dtype=torch.float64).detach().clone()
+    if told.shape != (2, classes, classes) or not bool((told.abs() <= 1).all()):
+        raise InputError(
+            f"`meaning` holds numbers between −1 and 1 for each pair of the {classes} classes, twice (what a known label says, and what "
+            "hearsay says), as meaning_of(data, known) makes them."
+        )
+    return told
+
+
 def own_labels(known: Tensor, classes: int) -> Tensor:
     """float64[n, C]: one where a node's label is known to be that class."""
     said = torch.zeros(len(known), classes, dtype=torch.float64, device=known.device)
@@ -107,3 +118,11 @@ def sharpened(counts: Tensor, sharpness: float) -> Tensor:
     """The shares of each row's counts to the power of the sharpness, scaled to sum one; computed by logarithms."""
     share = (counts + SMOOTHING / counts.shape[1]) / (counts.sum(dim=1, keepdim=True) + SMOOTHING)
     return torch.softmax(sharpness * share.log(), dim=1)
+
+
+def meant(said: Tensor, sure: Tensor, meaning: Tensor | None) -> Tensor:
+    """What these words mean: those of voters whose own label is known by the first table of `meaning`, hearsay by the second."""
+    if meaning is None:
+        return said
+    known, heard = meaning.to(said)
+    return torch.where(sure[:, None], said @ known, said @ heard)

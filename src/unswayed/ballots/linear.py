@@ -58,17 +58,27 @@ class Decision:
         """int64[t]: the class with the highest score, the lowest of those that tie."""
         return np.asarray(self.scores(x).argmax(axis=1), dtype=np.int64)
 
-    def margins(self, x: BoolArray) -> Iterator[tuple[IntArray, Linear]]:
-        """Some rows at a time, those with one label together: (their positions, their exact margins less the guards)."""
+    def margins(self, x: BoolArray, guards: int = 1) -> Iterator[tuple[IntArray, Linear]]:
+        """Some rows at a time, those with one label together: (their positions, their exact margins less the guards).
+
+        With `guards` −1 the guards are added instead: who uses up so much surely moves what `predict` says.
+        """
         scores = self.scores(x)
         label = scores.argmax(axis=1)
         for own in np.unique(label):
             rows = np.flatnonzero(label == own)
             below = np.arange(len(self.base)) < own
-            spare = scores[rows, own, None] - scores[rows] - below - (self.guard + self.guard[own])
+            spare = scores[rows, own, None] - scores[rows] - below - guards * (self.guard + self.guard[own])
             spare[:, own] = 0
             gains = self.effects[:, [own]] - self.effects
             yield rows, Linear(label[rows], spare, gains[None], x[rows])
+
+    def is_exact(self, x: BoolArray) -> bool:
+        """Whether one change more than its size surely moves every row, to any rival that could be so near."""
+        if not self.guard.any():
+            return True
+        both = zip(self.margins(x), self.margins(x, guards=-1), strict=True)
+        return all(_meet(least.against(), most.against()) for (_, least), (_, most) in both)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,11 +100,18 @@ class LinearModel:
         return Proofs.of(
             Several.of(parts, rows),
             About(threat.targets, threat.entries, count, threat.ones, threat.describe(), class_names=names),
+            exact=decision.is_exact(x),
             told=FIXED if decision.guard.any() else EXACT,
             model={"name": type(self.model).__name__},
             reads="separate",
             unit_scale=2.0**decision.scale,
         )
+
+
+def _meet(least: IntArray, most: IntArray) -> bool:
+    """Whether the two sizes against every rival [rows, C] are one, for rivals that decide the row's own."""
+    size = least.min(axis=1, keepdims=True)
+    return bool((least == most)[(least == size) & (size >= 0)].all())
 
 
 def linear_model(model: Any) -> LinearModel | None:
@@ -117,8 +134,12 @@ def read_linear(model: Any, x: BoolArray) -> Decision:
 
 def _positions(model: Any, x: BoolArray) -> IntArray:
     """What the model itself predicts, as positions in its classes."""
-    known = np.asarray(model.classes_)
-    return np.searchsorted(known, np.asarray(model.predict(as_fitted(model, x)))).astype(np.int64)
+    said = np.asarray(model.predict(as_fitted(model, x)))
+    if said.ndim != 1:
+        raise InputError(
+            f"{type(model).__name__} gives several labels at a time, of which none is the answer; prove one classifier for each."
+        )
+    return np.searchsorted(np.asarray(model.classes_), said).astype(np.int64)
 
 
 def _weights(columns: FittedColumns) -> tuple[FloatArray, FloatArray, FittedColumns]:
@@ -174,14 +195,17 @@ def _decision(
     columns: FittedColumns, weights: FloatArray, intercept: FloatArray, seen: FittedColumns
 ) -> Decision:
     """The scores as whole numbers, and how far they and `predict` can be from each other."""
-    computed = np.result_type(weights, seen.low)  # in which `predict` adds
-    unit = float(np.finfo(computed if computed.kind == "f" else np.float64).eps) / 2
+    unit = max(_unit(np.result_type(weights, values)) for values in (seen.low, seen.single))
+    given = weights, intercept
     weights, intercept = weights.astype(np.float64), intercept.astype(np.float64)
     low, high = weights * seen.low, weights * seen.high
     if not (np.isfinite(low).all() and np.isfinite(high).all() and np.isfinite(intercept).all()):
         raise InputError("The classifier has coefficients that are not finite.")
+    if any((own.astype(of.dtype) != of).any() for own, of in zip((weights, intercept), given, strict=True)):
+        raise InputError("The classifier has coefficients that no double holds; use poll for it.")
     total = (np.maximum(abs(low), abs(high)).sum(axis=1) + abs(intercept)) * LARGER
-    scale, guard = _precision(total, columns.width, unit, _finest(weights, seen, intercept))
+    apart = (abs(weights) * seen.apart).sum(axis=1) * LARGER
+    scale, guard = _precision(total, apart, columns.width, unit, _finest(weights, seen, intercept))
     effect = _whole(high, scale) - _whole(low, scale)
     base = _whole(intercept, scale) + _whole(low, scale).sum(axis=1)
     if len(base) == 1:  # the sign of one score: 0 for the first class, so that a tie is its
@@ -192,20 +216,29 @@ def _decision(
     return Decision(base, spread, guard, scale, plain(columns.final.classes_))
 
 
-def _precision(total: FloatArray, terms: int, unit: float, finest: int) -> tuple[int, IntArray]:
+def _unit(computed: Any) -> float:
+    """The unit roundoff of the type in which `predict` adds."""
+    return float(np.finfo(computed if computed.kind == "f" else np.float64).eps) / 2
+
+
+def _precision(
+    total: FloatArray, apart: FloatArray, terms: int, unit: float, finest: int
+) -> tuple[int, IntArray]:
     """(binary places kept, guard of each class); no guard where every partial sum is a floating number in any order.
 
     `total` bounds what the absolute values of each class's terms add up to. Adding k terms in any order, products rounded,
-    errs by at most ku/(1 − ku) of that; our own whole numbers by half a unit a term.
+    errs by at most ku/(1 − ku) of that; our own whole numbers by half a unit a term; and columns in single precision may
+    be `apart` from those in double.
     """
     largest = float(total.max(initial=0))
     most = min(BITS - int(np.ceil(np.log2((4 * largest * (terms + 2)) or 1))), FINEST)
-    if finest <= most and largest * 2.0**finest < 0.5 / unit:
+    if finest <= most and largest * 2.0**finest < 0.5 / unit and not apart.any():
         return finest, np.zeros(len(total), dtype=np.int64)
     share = (terms + 4) * unit
     if share > HOPELESS:
         raise InputError(f"Sums of {terms} numbers of this precision round too much to prove anything.")
-    return most, np.ceil(np.ldexp(total * (share / (1 - share)), most)).astype(np.int64) + terms + 2
+    rounded = (total + apart) * (share / (1 - share)) + apart
+    return most, np.ceil(np.ldexp(rounded, most)).astype(np.int64) + terms + 2
 
 
 def _whole(values: FloatArray, scale: int) -> IntArray:

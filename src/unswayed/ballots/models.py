@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from unswayed.ballots.claims import Sizing, proofs
 from unswayed.ballots.fixed import SCALE, check_exact, check_not_structural, fixed, hash_of, same_memory
-from unswayed.ballots.labels import Said, read_known
+from unswayed.ballots.labels import Said, read_known, read_meaning
 from unswayed.ballots.links import Links, codes
 from unswayed.ballots.tables import EXACT_TWINS, Tabled
 from unswayed.ballots.unaltered import check_unaltered
@@ -24,7 +24,8 @@ from unswayed.errors import InputError
 TALLIED = 2**14  # links whose ballots are added together: as many as stay near the processor
 ANSWERED = ("forward", "_tally", "_stored", "own_of_new", "exact")  # by what an answer is made of the tables
 WEIGHED: WeakKeyDictionary[nn.Module, list[Any]] = WeakKeyDictionary()  # weights found to be the frozen ones
-CHECKED: WeakKeyDictionary[nn.Module, Tensor] = WeakKeyDictionary()  # features found to be the frozen ones
+# features found to be those of this hash
+CHECKED: WeakKeyDictionary[nn.Module, tuple[Tensor, Tensor]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,16 +65,18 @@ class BallotModel(Tabled):
     reach: Tensor | None  # int64: how far from 0 the ballot of a node with arbitrary features can be
     tau_table: Tensor | None  # float64: τ, which a node that arrives is scored with
     weight_hash: Tensor | None  # uint8[32] of the weights, which it is scored with too
+    meaning: Tensor | None  # float[2, C, C]: what labels say of a neighbour's class; None: that it is theirs
     classes: int
     tau: float
 
-    def __init__(self, classes: int, tau: float) -> None:
+    def __init__(self, classes: int, tau: float, meaning: Any = None) -> None:
         super().__init__()
         if isinstance(classes, bool) or not isinstance(classes, int) or classes < 2:
             raise InputError(f"A ballot model needs two classes or more, not {classes!r}.")
         if not isinstance(tau, int | float) or not 0 < tau < 2**20:
             raise InputError(f"tau must be a number above 0, not {tau!r}.")
         self.classes, self.tau = classes, float(tau)
+        self.register_buffer("meaning", None if meaning is None else read_meaning(meaning, classes))
 
     @abstractmethod
     def own_scores(self, x: Tensor | None, nodes: int) -> Tensor:
@@ -178,6 +181,8 @@ class BallotModel(Tabled):
             )
         if frozen and (tau := state_dict.get(prefix + "tau_table")) is not None:
             self.tau = float(tau)
+        meaning = state_dict.get(prefix + "meaning")
+        self.meaning = None if meaning is None else torch.empty_like(meaning)
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def own_of_new(self, x: Tensor | None, nodes: int) -> tuple[Tensor, Tensor]:
@@ -270,7 +275,7 @@ class BallotModel(Tabled):
         if x is None or self.feature_hash is None:
             return
         known = CHECKED.get(self)
-        if known is not None and same_memory(known, x):
+        if known is not None and known[0] is self.feature_hash and same_memory(known[1], x):
             return
         apart = x.reshape(copies, len(self.own_table), -1)
         found = hash_of(apart[0])
@@ -278,7 +283,7 @@ class BallotModel(Tabled):
             raise InputError(
                 "The features are not those the model was frozen with; freeze it on this graph, or call thaw()."
             )
-        CHECKED[self] = x
+        CHECKED[self] = (self.feature_hash, x)
 
     def _nodes(
         self, x: Tensor | None, edge_index: Tensor, batch: Tensor | None, default: int | None = None

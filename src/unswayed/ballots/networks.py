@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from unswayed.ballots.fixed import LARGEST, SCALE
-from unswayed.ballots.labels import Said, one_hop, own_labels, to_newcomers, two_hop
+from unswayed.ballots.labels import Said, meant, one_hop, own_labels, to_newcomers, two_hop
 from unswayed.ballots.links import Links
 from unswayed.ballots.models import BallotModel
 from unswayed.errors import InputError
@@ -25,20 +25,23 @@ class LabelBallots(BallotModel):
     """Neighbours vote with known labels, their own or their other neighbours': no training, and an exact K from the start.
 
     `sharpness` turns a voter's shares into a clear word; `tau` is kept with the model and does not matter, as a node says
-    nothing of itself.
+    nothing of itself. `meaning` is for graphs where like does not go with like: `meaning_of(data, known)`.
     """
 
     reads_links = True
 
-    def __init__(self, classes: int, *, sharpness: float = SHARPNESS, tau: float = 0.5) -> None:
-        super().__init__(classes, tau)
+    def __init__(
+        self, classes: int, *, sharpness: float = SHARPNESS, tau: float = 0.5, meaning: Any = None
+    ) -> None:
+        super().__init__(classes, tau, meaning)
         if not isinstance(sharpness, int | float) or not 0 < sharpness < 2**20:
             raise InputError(f"sharpness must be a number above 0, not {sharpness!r}.")
         self.sharpness = float(sharpness)
 
     def extra_repr(self) -> str:
         """The settings."""
-        return f"classes={self.classes}, sharpness={self.sharpness:g}, tau={self.tau:g}, frozen={self.frozen}"
+        meaning = "" if self.meaning is None else ", meaning=…"
+        return f"classes={self.classes}, sharpness={self.sharpness:g}, tau={self.tau:g}{meaning}, frozen={self.frozen}"
 
     def freeze_for(self, threat: Any) -> None:
         """Refused: without known labels nobody has anything to say."""
@@ -56,7 +59,8 @@ class LabelBallots(BallotModel):
 
     def ballots(self, links: Links, known: Tensor) -> Said:
         """Label ballots, the other end's own label left out."""
-        return two_hop(links, known, self.classes, self.sharpness)
+        said = two_hop(links, known, self.classes, self.sharpness)
+        return Said(meant(said.rows, known[said.speaker] >= 0, self.meaning), said.speaker, said.row)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +99,8 @@ class BallotNetwork(BallotModel):
     A neighbour says w · its label ballot + b · cap · tanh(voice), a node says a · own of itself; w = 1 and a = b = 0 at the
     start, so that training begins at label ballots. `voters`: "features" speak by their features and known label; "two-hop"
     also by the known labels around them; a `Snapshot` by stored embeddings. `in_channels` 0 is for graphs without features.
-    `own_hidden` is the width of what a node says of itself, where that is another than `hidden`.
+    `own_hidden` is the width of what a node says of itself, where that is another than `hidden`; `meaning` says what labels mean
+    where like does not go with like, as in `LabelBallots`.
     """
 
     def __init__(
@@ -108,8 +113,9 @@ class BallotNetwork(BallotModel):
         tau: float = 2.0,
         cap: float = 3.0,
         own_hidden: int | None = None,
+        meaning: Any = None,
     ) -> None:
-        super().__init__(out_channels, tau)
+        super().__init__(out_channels, tau, meaning)
         own_hidden = hidden if own_hidden is None else own_hidden
         widths = (("in_channels", in_channels, 0), ("hidden", hidden, 1), ("own_hidden", own_hidden, 1))
         for name, value, least in widths:
@@ -134,6 +140,7 @@ class BallotNetwork(BallotModel):
     def extra_repr(self) -> str:
         """The settings."""
         wide = f", own_hidden={self.own_hidden}" if self.own_hidden != self.hidden else ""
+        wide += "" if self.meaning is None else ", meaning=…"
         return f"{self.in_channels}, {self.classes}, hidden={self.hidden}{wide}, voters={self.voters!r}, tau={self.tau:g}, cap={self.cap:g}, frozen={self.frozen}"
 
     def own_scores(self, x: Tensor | None, nodes: int) -> Tensor:
@@ -145,13 +152,14 @@ class BallotNetwork(BallotModel):
         """w · label ballot + b · cap · tanh(voice), within ±cap."""
         count = self.classes
         said = two_hop(links, known, count, SHARPNESS) if self.reads_links else one_hop(links, known, count)
-        return Said(self._told(said.rows, links, said.speaker), said.speaker, said.row)
+        labels = meant(said.rows, known[said.speaker] >= 0, self.meaning)
+        return Said(self._told(labels, links, said.speaker), said.speaker, said.row)
 
     def newcomers(self, links: Links, known: Tensor) -> Tensor:
         """What each node says over a new link, without what is said over stored ones."""
         count, heard = self.classes, self.reads_links
         said = to_newcomers(links, known, count, SHARPNESS) if heard else own_labels(known, count)
-        return self._told(said, links)
+        return self._told(meant(said, known >= 0, self.meaning), links)
 
     def _told(self, labels: Tensor, links: Links, speaker: Tensor | None = None) -> Tensor:
         voice = self.cap * torch.tanh(self.voice(self._heard(links)))

@@ -26,17 +26,24 @@ WHY_NOT = {
 @dataclass(frozen=True, eq=False)
 class FittedColumns:
     """The columns that reach the final estimator: `source` says which of the `width` entries each one is, `low` and `high`
-    what it holds where that entry is 0 and 1, in the type in which `predict` computes."""
+    what it holds where that entry is 0 and 1, in the type in which `predict` computes; `single` both, of rows in single precision."""
 
     final: Any
     width: int
     source: IntArray
     low: FloatArray
     high: FloatArray
+    single: FloatArray
 
     def map(self, function: Callable[[FloatArray], FloatArray]) -> "FittedColumns":
         """The columns after a function of each value alone."""
-        return replace(self, low=function(self.low), high=function(self.high))
+        return replace(self, low=function(self.low), high=function(self.high), single=function(self.single))
+
+    @property
+    def apart(self) -> FloatArray:
+        """How far what a column holds can be from itself, by the precision of the rows."""
+        both = np.stack([self.low, self.high]).astype(np.float64)
+        return np.asarray(abs(both - self.single.astype(np.float64)).max(axis=0))
 
 
 def through_steps(model: Any, width: int) -> FittedColumns:
@@ -45,14 +52,15 @@ def through_steps(model: Any, width: int) -> FittedColumns:
     _check_predicts(model, steps[-1][1])
     source = np.arange(width)
     both: Any = np.array([[False] * width, [True] * width])
+    single = both.astype(np.float32)
     for name, step in steps[:-1]:
         if step is None or step == "passthrough":
             continue
         source = source[_kept(name, step, len(source))]
-        both = _carried(name, step, both)
-        if both.shape != (2, len(source)):
+        both, single = _carried(name, step, both), _carried(name, step, single)
+        if not both.shape == single.shape == (2, len(source)):
             raise InputError(f"The step '{name}' does not give one column for each it keeps.")
-    return FittedColumns(steps[-1][1], width, source, both[0], both[1])
+    return FittedColumns(steps[-1][1], width, source, both[0], both[1], single)
 
 
 def _check_predicts(model: Any, final: Any) -> None:

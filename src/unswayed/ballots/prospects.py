@@ -16,7 +16,7 @@ from torch import Tensor
 
 from unswayed.ballots.labels import as_labels, read_known
 from unswayed.ballots.links import Links
-from unswayed.ballots.networks import LabelBallots
+from unswayed.ballots.meaning import suited
 from unswayed.errors import InputError
 
 WORTH = 0.02  # a gain below it is not worth a certificate
@@ -27,6 +27,7 @@ UNREAD = (
     " Your nodes have features, which this has not read: only what is above a model of features alone is gained, so give its "
     "accuracy as the floor."
 )
+UNLIKE = " (links go to other labels more often than to one's own, so a label is taken for what it means here: meaning_of)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +36,7 @@ class Prospect:
 
     `floor`: accuracy without edges. `base`: accuracy of label ballots. `lead`: votes a neighbour, of the true class over
     the strongest rival. `degrees`: int64[n]. `accuracy`: of the user's own network, where it is known. `floor_of`: whose accuracy the
-    floor is; `unread`: nodes have features that this floor knows nothing of.
+    floor is; `unread`: nodes have features that this floor knows nothing of; `unlike`: links go to other labels rather than to one's own.
     """
 
     floor: float
@@ -45,6 +46,7 @@ class Prospect:
     accuracy: float | None = None
     floor_of: str = "a model without edges"
     unread: bool = False
+    unlike: bool = False
 
     def above(self, k: int) -> float:
         """The share of nodes with more than k links: no others can be proved by what their links say."""
@@ -77,7 +79,7 @@ class Prospect:
     def __str__(self) -> str:
         beyond = [f"{self.above(k):.0%} have more than {k}" for k in (1, 5, 10)]
         seen = f"Of all nodes, {beyond[0]} link, {beyond[1]} and {beyond[2]} links; neighbours' labels alone are right for {self.base:.0%}, {self.floor_of} for {self.floor:.0%}"
-        return f"{seen}. {self._advice()}{UNREAD * self.unread}"
+        return f"{seen}{UNLIKE * self.unlike}. {self._advice()}{UNREAD * self.unread}"
 
     def _advice(self) -> str:
         if self.way == "prove":
@@ -97,7 +99,7 @@ class Prospect:
         """JSON-ready."""
         table = {str(k): {"above": self.above(k), "gain": self.gain(k)} for k in BUDGETS}
         numbers = {"floor": self.floor, "base": self.base, "lead": self.lead, "largest": self.largest}
-        held = {"floor_of": self.floor_of, "unread": self.unread}
+        held = {"floor_of": self.floor_of, "unread": self.unread, "unlike": self.unlike}
         return {"way": self.way, **numbers, **held, "at": table, "sentence": str(self)}
 
 
@@ -119,12 +121,11 @@ def prospect(data: Any, known: Any, *, floor: float | None = None, accuracy: flo
     beside: dict[str, Any] = {}
     if floor is None:
         floor = float(labels[told].bincount().max()) / len(told)
-        beside = {
-            "floor_of": MOST_COMMON,
-            "unread": links.x is not None and bool((links.x != links.x[:1]).any()),
-        }
+        unread = links.x is not None and bool((links.x != links.x[:1]).any())
+        beside = {"floor_of": MOST_COMMON, "unread": unread}
     degrees = torch.bincount(links.target, minlength=links.nodes)
-    spoken = LabelBallots(classes).freeze(links, known=labels)
+    spoken = suited(links, labels, classes).freeze(links, known=labels)
+    beside["unlike"] = spoken.meaning is not None
     scores = spoken(links.x, torch.stack([links.voter, links.target]))[told]
     base, lead = _heard(scores, labels[told])
     return Prospect(
@@ -135,5 +136,5 @@ def prospect(data: Any, known: Any, *, floor: float | None = None, accuracy: flo
 def _heard(scores: Tensor, truth: Tensor) -> tuple[float, float]:
     """How often the highest score is the true one, and by how much true scores lead their strongest rivals in all."""
     own = scores.gather(1, truth[:, None])[:, 0]
-    rival = scores.scatter(1, truth[:, None], -1.0).max(dim=1).values
+    rival = scores.scatter(1, truth[:, None], -torch.inf).max(dim=1).values
     return float((scores.argmax(dim=1) == truth).double().mean()), float((own - rival).sum())

@@ -28,7 +28,8 @@ def recall(
 def precision(
     certs: "Certified", truth: IntArray, flag: int, at: npt.ArrayLike, change: str = "any"
 ) -> FloatArray:
-    """The least share of right flags when each target suffers any attack of each size k in `at`.
+    """The least share of right flags when each target suffers any attack of each size k in `at`, by itself: a certificate takes
+    all but its own target's entries as fixed.
 
     What keeps its right flag stays; whatever else is of another class counts as flagged, unless it is certified not to be.
     """

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from unswayed.certificates.about import About, IntArray, rebuild
 from unswayed.errors import InputError
-from unswayed.naming import in_order, in_words
+from unswayed.naming import check_places, in_order, in_words
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -76,6 +76,7 @@ class Labelled:
         """The same certificates with names for targets, for labels, for all nodes, or for several of these."""
         given = {"target_names": targets, "class_names": classes, "node_names": nodes}
         told: dict[str, Any] = {name: in_order(value) for name, value in given.items() if value is not None}
+        check_places(told.get("class_names", ()), self.about.class_names)
         return replace(self, about=replace(self.about, **told))
 
     # what is kept in a file: by default the fields, arrays as arrays and the rest as JSON

@@ -78,7 +78,8 @@ class Proofs(Certified):
     def witness(self, position: int, change: str = "any") -> IntArray | None:
         """A cheapest set of entries whose change flips this target, size + 1 of them; None if none exists.
 
-        Entries are positions in the threat's structure vector: in a row the other node, in all pairs j(j−1)/2 + i.
+        Entries are positions in the threat's structure vector: in a row the other node, in all pairs j(j−1)/2 + i. What a
+        linear classifier rounds may keep the label even then, where proofs are not `exact` or one kind of change alone is asked about.
         """
         return self.record.witness(range(len(self))[position], check_change(change))
 

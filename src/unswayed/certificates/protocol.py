@@ -216,7 +216,7 @@ class Certified(Labelled, ABC):
     def precision(
         self, y: npt.ArrayLike, positive: Name = 1, at: npt.ArrayLike = 0, change: str = "any"
     ) -> FloatArray:
-        """Of all that may be flagged under k changes of each target, the least share that is truly positive.
+        """Of all that may be flagged after k changes of each target, each attacked by itself, the least share that is truly positive.
 
         Kept are the truly positive ones that stay flagged. Every other target whose true label is another counts as flagged,
         unless it is certified not to be: an attacker may have it flagged. It is 1 where none of those is left.

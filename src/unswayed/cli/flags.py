@@ -33,6 +33,13 @@ def stays(positive: int | None, dataset: Dataset, targets: Targets) -> int | Non
     return None
 
 
+def flag_in_words(positive: int | None, precision: float, dataset: Dataset) -> dict[str, Any]:
+    """What was asked of a flag, for what is remembered of a run: validation nodes alone say whether it is had."""
+    names = dataset.class_names or tuple(map(str, range(dataset.num_classes)))
+    named = None if positive is None else names[positive]
+    return {"flagged label": named, "precision asked of validation nodes": precision}
+
+
 def read_flag(threshold: float | None, positive: int | None, dataset: Dataset, model: str) -> int:
     """The number of the label that an answer above the threshold means: the positive one; of labels that are numbers, the larger."""
     if threshold is None:

@@ -12,7 +12,7 @@ from torch import Tensor
 from unswayed.certificates import Certified
 from unswayed.certificates.presenting import plural
 from unswayed.cli.common import command_line, note, working
-from unswayed.cli.flags import read_positive, stays
+from unswayed.cli.flags import flag_in_words, read_positive, stays
 from unswayed.cli.inputs import (
     CONTENT,
     Targets,
@@ -22,7 +22,7 @@ from unswayed.cli.inputs import (
     read_device,
     read_targets,
 )
-from unswayed.cli.models import make_floor, warn_before_training
+from unswayed.cli.models import label_ballots, make_floor, warn_before_training
 from unswayed.cli.record import (
     CERTIFICATES,
     Record,
@@ -126,7 +126,7 @@ class ProvePlan:
             "protocol": self.protocol,
             "seed": self.seed,
         }
-        flag = {} if self.precision is None else {"precision": self.precision, "positive": self.positive}
+        flag = {} if self.precision is None else flag_in_words(self.positive, self.precision, self.dataset)
         return told | {"voters": self.voters, "attack size": self.attack_size, "groups": self.groups} | flag
 
     @property
@@ -216,9 +216,7 @@ def _kept(store: Path, plan: ProvePlan) -> tuple[Record, Certified] | None:
 def make_model(plan: ProvePlan) -> Any:
     """What is proved: label ballots, a network trained from them, a vote of groups, or the user's own."""
     if plan.model == LABELS:
-        from unswayed.ballots.networks import LabelBallots
-
-        return LabelBallots(plan.dataset.num_classes).freeze(plan.dataset.graph, known=plan.known)
+        return label_ballots(plan.dataset, plan.known)
     if plan.model == TRAINED or plan.hashed:
         warn_before_training(plan)
         note(f"Training {plan.model} on {plan.dataset.name} ({plan.protocol}) …")

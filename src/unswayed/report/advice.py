@@ -2,7 +2,7 @@
 
 from unswayed.report.rounding import percent
 from unswayed.report.summary import Summary
-from unswayed.report.words import FEW, floor_named
+from unswayed.report.words import FEW, floor_flags_none, floor_named
 
 COST = 0.1  # of accuracy that smoothing takes, from which on it is worth a word
 SILENT = 0.1  # share of targets that abstain
@@ -17,7 +17,7 @@ def advice(summary: Summary) -> str:
     if summary.floor is not None and total < FEW:
         return f"What next: more {summary.unit}s; {total} {'is' if total == 1 else 'are'} too few to compare models by."
     noisy = certs.confidence is not None
-    if summary.beats_floor_to == -1:
+    if summary.beats_floor_to == -1 and not floor_flags_none(summary):
         other = "models that are proved without noise (unswayed prove)" if noisy else "another model"
         return (
             f"What next: use a model that ignores the structure{floor_named(summary)}, which no change of it can move; or, where structure says more than features, "

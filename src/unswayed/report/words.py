@@ -204,9 +204,9 @@ def staying(summary: Summary) -> str:
     told = (
         ""
         if right is None
-        else f" Of all that is flagged then, at least {percent_at_least(float(right[0]))} is {name}."
+        else f" Each {summary.unit} attacked by itself, of all that is flagged then at least {percent_at_least(float(right[0]))} is {name}."
     )
-    end = f"flagged whatever an attacker does who {attack(summary, size)}.{told}{_floor_flags_none(summary)}"
+    end = f"flagged whatever an attacker does who {attack(summary, size)}.{told}{floor_flags_none(summary)}"
     if truly == 1:
         now, then = "is" if flagged else "is not", "stays" if stays else "does not provably stay"
         return (
@@ -218,9 +218,9 @@ def staying(summary: Summary) -> str:
     )
 
 
-def _floor_flags_none(summary: Summary) -> str:
+def floor_flags_none(summary: Summary) -> str:
     """That the floor, however often right, flags nobody: where it says one label to all, which is another."""
-    if summary.floor is None or summary.floor_name != "majority":
+    if summary.floor is None or summary.floor_name != "majority" or summary.positive is None:
         return ""
     positive = float(np.mean(summary.truth == summary.positive))
     if abs(summary.floor - positive) <= ROUNDED:  # it may be the positive label
@@ -257,7 +257,7 @@ def reading(summary: Summary) -> list[tuple[str, str]]:
         items.append((
             "Stays flagged, precision",
             f"Of the {summary.unit}s that are truly {summary.label_name(summary.positive)}, the share that keeps this label under every "
-            "attack of k changes (recall). Precision is the least share of right flags then: whatever is not certified not to be flagged "
+            "attack of k changes on it alone (recall). Precision is the least share of right flags then: whatever is not certified not to be flagged "
             "counts as a false alarm.",
         ))  # fmt: skip
     if summary.attacked is not None:

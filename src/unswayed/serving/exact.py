@@ -4,26 +4,36 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
+from unswayed.ballots.models import BallotModel
 from unswayed.certificates.predicted import Labels
 from unswayed.certificates.protocol import Certified
 from unswayed.errors import RefusedVotes
 from unswayed.proving import prove
 from unswayed.sampling.beforehand import check_surroundings
 from unswayed.sampling.digest import describe_model
-from unswayed.sampling.threats import Threat
+from unswayed.sampling.threats import Row, Threat
 from unswayed.serving.unchanged import check_unchanged
 
 OTHERWISE = "{} of {} nodes had another label or size when they were proved again, so nothing is answered; make a new service."
 
 
 class Exact:
-    """Answers that are proved: the nodes of the graph once for all, those who arrive when they are asked about."""
+    """Answers that are proved: the nodes of the graph once for all, those who arrive when they are asked about.
 
-    def __init__(self, model: Any, everyone: Threat, names: Sequence[Any] = (), own: bool = True) -> None:
+    Nodes whose links have shaped the ballots can be no targets: whoever asks about them is told so.
+    """
+
+    def __init__(self, model: Any, graph: Any, names: Sequence[Any] = (), own: bool = True) -> None:
         """`own` says that nobody else holds the model, so that it stays as it is."""
-        self.model, self.everyone, self.names, self.own = model, everyone, tuple(names), own
-        self.proofs = self._proved(everyone)
+        self.model, self.graph, self.names, self.own = model, graph, tuple(names), own
+        told = provable(model, graph.num_nodes)
+        self.everyone = Row(graph, told if told.any() else ~told)  # where all are refused, that is said
+        self.proofs = self._proved(self.everyone)
+        self.place = np.full(graph.num_nodes, -1)
+        self.place[self.everyone.targets] = np.arange(len(self.everyone))
         self.described = describe_model(model)
         self.audited: dict[str, Any] = {}
         self.refusal: str | None = None
@@ -44,7 +54,9 @@ class Exact:
             raise RefusedVotes(self.refusal)
         self._check_model()
         if threat.kind == self.everyone.kind and getattr(threat, "graph", None) is self.graph:
-            return self.proofs[threat.targets]
+            place = self.place[threat.targets]
+            if (place >= 0).all():
+                return self.proofs[place]
         return self._proved(threat)
 
     def _check_model(self) -> None:
@@ -55,11 +67,6 @@ class Exact:
     def _proved(self, threat: Threat) -> Certified:
         proofs = prove(self.model, threat)
         return proofs.named(classes=self.names) if self.names else proofs
-
-    @property
-    def graph(self) -> Any:
-        """The graph that everything was proved on."""
-        return getattr(self.everyone, "graph", None)
 
     def audit(self, threat: Threat | None, answers: int) -> dict[str, Any]:
         """Prove everything anew, and compare; from a disagreement on, every request is refused."""
@@ -75,3 +82,9 @@ class Exact:
     def saved(self) -> Mapping[str, Any]:
         """What a file keeps beside the settings."""
         return {"model": self.described, "audited": self.audited}
+
+
+def provable(model: Any, nodes: int) -> Tensor:
+    """bool[n]: the nodes that may be targets."""
+    shaped = model.seen if isinstance(model, BallotModel) else None
+    return torch.ones(nodes, dtype=torch.bool) if shaped is None else ~shaped.cpu()

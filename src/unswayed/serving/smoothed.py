@@ -67,12 +67,11 @@ class Smoothed:
         given, model = model, _own_copy(model)
         own = model is not given and not share_state(model, given)
         self.settings, self.graph = settings, graph
+        if settings.noise is None:
+            self._asked: Sampled | Exact = Exact(model, graph, settings.names(model), own)
+            return
         everyone = Row(graph, torch.ones(graph.num_nodes, dtype=torch.bool))  # a number might be a name
-        self._asked: Sampled | Exact = (
-            Exact(model, everyone, settings.names(model), own)
-            if settings.noise is None
-            else Sampled(model, everyone, settings, own)
-        )
+        self._asked = Sampled(model, everyone, settings, own)
 
     @property
     def about(self) -> dict[str, Any]:

@@ -115,15 +115,19 @@ class Linear:
 
         `change` "adds" allows entries to appear only, "deletes" to vanish only. −1 where nothing is promised at all.
         """
+        return np.asarray(self.against(change).min(axis=1), dtype=np.int64)
+
+    def against(self, change: str = "any") -> Ints:
+        """int64[t, C]: the same for each rival by itself; all entries in the label's own column."""
         check_change(change)
-        sizes = self.entries.copy()
+        sizes = np.repeat(self.entries[:, None], self.spare.shape[1], axis=1)
         for rows, rival in self._parts():
             harm = self._harms(rows, rival, change)
             harm = -np.sort(-harm, axis=1)
             stands = np.cumsum(harm, axis=1) <= self.spare[rows, rival, None]
             size = np.where(stands.all(axis=1), self.entries[rows], stands.sum(axis=1))
             size = np.where(self.spare[rows, rival] < 0, -1, size)
-            sizes[rows] = np.where(self.label[rows] == rival, sizes[rows], np.minimum(sizes[rows], size))
+            sizes[rows, rival] = np.where(self.label[rows] == rival, sizes[rows, rival], size)
         return sizes
 
     def grid(self, adds: int, deletes: int) -> Bools:

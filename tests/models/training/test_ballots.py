@@ -1,6 +1,7 @@
 """Certified training: what it may see, that it is repeatable, and that it is never worse than what it starts from."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -78,12 +79,12 @@ class TestPresumed:
         data, split = blocks()
         links, held = Links.of(data.graph), split.test[:20]
         known = known_labels(data.labels, split.train)
-        first = presumed_labels(known, without(links, held), 3)
+        first = presumed_labels(known, without(links, held), us.LabelBallots(3))
         rewired = torch.stack([held, held.roll(1)])
         changed = Data(
             edge_index=torch.cat([data.graph.edge_index, rewired, rewired.flip(0)], 1), num_nodes=120
         )
-        second = presumed_labels(known, without(Links.of(changed), held), 3)
+        second = presumed_labels(known, without(Links.of(changed), held), us.LabelBallots(3))
         assert torch.equal(first, second)
         assert bool((first[held] == -1).all())
         assert int((first >= 0).sum()) > len(split.train)
@@ -103,6 +104,21 @@ class TestPresumed:
         network = fit_ballots(data, split, settings=plain, protocol="inductive")
         assert network.seen is None
         us.prove(network, us.Row(data.graph, split.train))
+
+    def test_a_network_of_a_snapshot_refuses_whom_the_encoder_has_seen(self) -> None:
+        data, split = blocks()
+        among = torch.isin(data.graph.edge_index, split.train).all(dim=0)
+        trusted = Data(x=data.graph.x, edge_index=data.graph.edge_index[:, among])
+        voters: Any = us.Snapshot(Heard(), trusted)
+        network = fit_ballots(data, split, settings=replace(QUICK, steps=2, voters=voters))
+        us.prove(network, us.Row(data.graph, split.test))
+        with pytest.raises(UnsoundModel, match="shaped by links"):
+            us.prove(network, us.Row(data.graph, split.train))
+
+
+class Heard(torch.nn.Module):
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+        return x.index_add(0, edge_index[1], x[edge_index[0]])
 
 
 class TestFit:
@@ -167,3 +183,36 @@ class TestFit:
     def test_settings_refuse_what_they_cannot_do(self, wrong: dict[str, object]) -> None:
         with pytest.raises(InputError):
             BallotSettings(**wrong)  # type: ignore[arg-type]
+
+
+class TestMeaning:
+    """Where like does not go with like, labels speak for those they are met beside."""
+
+    def market(self) -> tuple[Dataset, Split]:
+        torch.manual_seed(0)
+        y = torch.arange(200) % 2
+        order = torch.argsort(y, stable=True)
+        edges = order[stochastic_blockmodel_graph([100, 100], torch.tensor([[0.02, 0.12], [0.12, 0.02]]))]
+        data, mixed = Data(x=torch.randn(200, 4), edge_index=edges, y=y), torch.randperm(200)
+        return Dataset("market", "node", 4, 2, data=data), Split(mixed[:60], mixed[60:90], mixed[90:])
+
+    @pytest.mark.parametrize("protocol", ["transductive", "inductive"])
+    def test_a_market_is_proved_where_labels_at_their_word_prove_less(self, protocol: str) -> None:
+        dataset, split = self.market()
+        truth = dataset.labels[split.test].numpy()
+
+        def proved(settings: BallotSettings) -> float:
+            network = fit_ballots(dataset, split, settings=settings, protocol=protocol)
+            assert (network.meaning is not None) == settings.meaning
+            proofs = us.prove(network, us.Row(dataset.graph, split.test))
+            return float(proofs.accuracy(truth, at=[1])[0])
+
+        assert proved(QUICK) > proved(replace(QUICK, meaning=False)) + 0.1
+
+    def test_blocks_of_friends_are_learnt_as_ever(self) -> None:
+        dataset, split = blocks()
+        with_it, without_it = (
+            fit_ballots(dataset, split, settings=replace(QUICK, meaning=meaning)) for meaning in (True, False)
+        )
+        assert with_it.meaning is None
+        assert torch.equal(with_it.ballot_table, without_it.ballot_table)

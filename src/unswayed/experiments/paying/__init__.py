@@ -48,6 +48,7 @@ PROTOCOLS = ("inductive", "transductive")
 METHODS = ("floors", "label ballots", "trained", "hashed", "smoothed")
 # label ballots again, of labels drawn whatever their classes, in a table of its own
 DRAWN = "drawn at random"
+LIMIT = "every label told"  # and of labels that nobody could know: what the links themselves allow
 TIES_LOST, TRAINING_ALONE = STRICTER = ("ties are lost", "and training labels alone speak")
 METHODS_OF = dict.fromkeys(GRAPHS, ("floors", "pairs")) | dict.fromkeys(FLAGGED, ("flags",))
 COMMAND = "unswayed reproduce paying"
@@ -82,7 +83,7 @@ def free_of_protocol(dataset: str, method: str) -> bool:
 
 def methods_of(dataset: str) -> tuple[str, ...]:
     """What is done with a dataset; labels are drawn anew where a share of them is known."""
-    usual = METHODS if entry(dataset).labelled is None else (*METHODS, DRAWN)
+    usual = (*METHODS, LIMIT) if entry(dataset).labelled is None else (*METHODS, LIMIT, DRAWN)
     return METHODS_OF.get(dataset, usual)
 
 
@@ -95,7 +96,7 @@ def cases(
     """Every result wanted, seeds outermost, so that an interrupted run has every graph for fewer splits."""
     check_names("dataset", datasets, EVERY)
     check_names("protocol", protocols, PROTOCOLS)
-    check_names("method", methods, (*METHODS, DRAWN, "pairs", "flags"))
+    check_names("method", methods, (*METHODS, LIMIT, DRAWN, "pairs", "flags"))
     for seed in seeds:
         for dataset in (name for name in EVERY if name in datasets):
             for protocol in (name for name in PROTOCOLS if name in protocols):

@@ -1,7 +1,7 @@
 """What each method of the experiment does with one graph, protocol and split: exact proofs, votes of groups, noise."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -17,17 +17,20 @@ from unswayed.ballots.fixed import SCALE
 from unswayed.ballots.links import Links, codes
 from unswayed.datasets import Dataset, split
 from unswayed.experiments.kept_results import Arrays, Facts
-from unswayed.experiments.paying import DRAWN, TIES_LOST, TRAINING_ALONE
+from unswayed.experiments.paying import DRAWN, LIMIT, TIES_LOST, TRAINING_ALONE
 from unswayed.experiments.paying.bench import CHANGES, Bench
 from unswayed.experiments.paying.others import flags, pairs
+from unswayed.models import build
 from unswayed.models.floors import floor, most_common
+from unswayed.models.side_by_side import side_by_side
 from unswayed.models.structure_free import all_floors
 from unswayed.models.training import fit
 from unswayed.models.training.hashed import fit_hashed
+from unswayed.models.training.own_scores import APART, MEMBERS
 
 GROUPS = (10, 20, 40)  # of the hashed vote; the validation nodes choose
 MOST_POLLED = 500  # test targets that are asked under noise
-MOST_CHOOSING = 200  # validation targets that choose the noise
+MOST_CHOOSING = 500  # validation targets that choose the noise
 NOISES = (
     *(us.Flip(beta=beta) for beta in (0.95, 0.9, 0.8, 0.7)),
     *(us.AddDelete(p_add=a, p_delete=r) for a, r in ((0.01, 0.6), (0.03, 0.8), (0.1, 0.9))),
@@ -43,6 +46,7 @@ TRAINED_UNDER = {
     ),
     us.Keep(kept=2, seats=50): tuple(us.Keep(kept=s, seats=d) for s, d in ((1, 50), (2, 50), (5, 50))),
 }
+HIDDEN = 64  # channels of each of these networks
 EXACT_BITS = 24  # whole numbers up to 2 to this power are exact in single precision
 JUDGED_AT = (0, 1, 2, 3, 5, 10)
 
@@ -61,6 +65,13 @@ def floors(bench: Bench) -> tuple[Arrays, Facts]:
 def label_ballots(bench: Bench) -> tuple[Arrays, Facts]:
     """Exact, without any training."""
     return bench.proved(bench.label_ballots)
+
+
+def every_label(bench: Bench) -> tuple[Arrays, Facts]:
+    """Label ballots to which every voter's true label is told: no certificate that one could have, but what links allow."""
+    told = us.LabelBallots(bench.dataset.num_classes)
+    arrays, facts = bench.proved(told.freeze(bench.dataset.graph, known=bench.dataset.labels))
+    return arrays, {**facts, "model": "label ballots"}
 
 
 def drawn(bench: Bench) -> tuple[Arrays, Facts]:
@@ -202,12 +213,7 @@ def smoothed(bench: Bench) -> tuple[Arrays, Facts]:
         ask(Tally().eval(), heard, noise, said)
     bench.heard.update(arrays)
     plain = Data(x=graph.x, edge_index=graph.edge_index)
-    soft = bench.soft_labels() if bench.dataset.num_features else None
-    for learnt, noises in TRAINED_UNDER.items() if soft is not None else ():
-        network = fit(
-            "sage", bench.dataset, parts, recipe="distill", noise=learnt, protocol=bench.case.protocol,
-            seed=bench.case.seed, device=bench.device, teacher=soft,
-        )  # fmt: skip
+    for noises, network in mean_networks(bench) if bench.dataset.num_features else ():
         about = {"model": "sage", **bench.about(copy.deepcopy(network).cpu())}
         for noise in noises:
             ask(network, about, noise, {"val": plain, "test": plain})
@@ -216,6 +222,23 @@ def smoothed(bench: Bench) -> tuple[Arrays, Facts]:
     arrays["val-truth"] = bench.dataset.labels[nodes["val"]].numpy()
     facts = {"threat": "row", "tried": tried, "samples": bench.samples, "entries": len(degree) - 1}
     return {**bench.heard, **arrays}, facts
+
+
+def mean_networks(bench: Bench) -> Iterator[tuple[tuple[Any, ...], nn.Module]]:
+    """(noises to be asked under, network): the mean of as many networks that learnt under noise as a floor has perceptrons."""
+    dataset, soft = bench.dataset, bench.soft_labels()
+
+    def member(noise: Any, number: int) -> nn.Module:
+        return fit(
+            "sage", dataset, bench.parts, recipe="distill", noise=noise, protocol=bench.case.protocol,
+            seed=bench.case.seed + APART * number, device=bench.device, teacher=soft,
+        )  # fmt: skip
+
+    for noise, noises in TRAINED_UNDER.items():
+        wide = build("sage", dataset.num_features, dataset.num_classes, hidden=HIDDEN * MEMBERS)
+        parts = [member(noise, number).state_dict() for number in range(MEMBERS)]
+        wide.load_state_dict(side_by_side(parts))
+        yield noises, wide.to(bench.device)
 
 
 def ballots_of(dataset: Dataset, known: Tensor) -> Tensor:
@@ -233,6 +256,7 @@ METHOD_OF: dict[str, Callable[[Bench], tuple[Arrays, Facts]]] = {
     "label ballots": label_ballots,
     "trained": trained,
     "hashed": hashed,
+    LIMIT: every_label,
     DRAWN: drawn,
     "smoothed": smoothed,
     "pairs": pairs,

@@ -8,7 +8,7 @@ import numpy as np
 
 from unswayed.errors import InputError
 from unswayed.experiments.marked_pages import fill
-from unswayed.experiments.paying import DRAWN, FLAGGED, GRAPHS, METHODS, STRICTER, Result
+from unswayed.experiments.paying import DRAWN, FLAGGED, GRAPHS, LIMIT, METHODS, PROTOCOLS, STRICTER, Result
 from unswayed.experiments.paying.figure import draw
 from unswayed.experiments.paying.rows import (
     AT,
@@ -64,6 +64,7 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
         "floors": floors(main),
         **shares,
         "noises": table(grouped(noises, "any"), kinds),
+        "limit": limit(nodes),
         "drawn": drawn([row for row in nodes if row["method"] == DRAWN]),
         "graphs": graphs([row for row in rows if row["dataset"] in GRAPHS]),
         "flags": flags([row for row in rows if row["dataset"] in FLAGGED]),
@@ -115,6 +116,19 @@ def table(groups: dict[Group, list[Row]], told: dict[str, str]) -> str:
         base = "–" if None in plain else f"{np.mean(plain):.3f}"
         shares = [f"{np.mean([row['certified_accuracy'][str(k)] for row in mine]):.3f}" for k in AT]
         lines.append(_line(dataset, protocol, told[method], len(mine), base, *shares))
+    return "".join(lines)
+
+
+def limit(rows: Sequence[Row]) -> str:
+    """What is proved of test nodes that training never saw, beside the same if every voter's true label were told."""
+    lines = [_head("graph", "ballots", "splits", *(f"K = {k}" for k in AT))]
+    told = {"label ballots": TOLD["label ballots"], "trained": TOLD["trained"], LIMIT: LIMIT}
+    mine = [row for row in rows if row["method"] in told and row["protocol"] == PROTOCOLS[0]]
+    reached = {row["dataset"] for row in mine if row["method"] == LIMIT}
+    for (dataset, _, method, _), splits in grouped(mine, "any").items():
+        if dataset in reached:
+            shares = [np.mean([row["certified_accuracy"][str(k)] for row in splits]) for k in AT]
+            lines.append(_line(dataset, told[method], len(splits), *(f"{share:.3f}" for share in shares)))
     return "".join(lines)
 
 

@@ -14,6 +14,7 @@ from unswayed.experiments.paying import (
     DRAWN,
     EVERY,
     GRAPHS,
+    LIMIT,
     METHODS,
     PROTOCOLS,
     STRICTER,
@@ -68,7 +69,7 @@ def rows_of(results: Sequence[Result], earlier: Sequence[Row] = ()) -> list[Row]
         case = result.case
         if case.method == "floors":
             continue
-        once = case.dataset in GRAPHS or case.method == DRAWN
+        once = case.dataset in GRAPHS or case.method in (LIMIT, DRAWN)
         spread = free_of_protocol(case.dataset, case.method) and not once
         for protocol in PROTOCOLS if spread else (case.protocol,):
             for method in methods_of(result):
@@ -244,7 +245,7 @@ def grouped(rows: Sequence[Row], budget: str) -> dict[Group, list[Row]]:
     for row in rows:
         if row["budget"] == budget:
             found[row["dataset"], row["protocol"], row["method"], budget].append(row)
-    methods = (*METHODS, *FAMILIES, DRAWN, "pairs", "flags")
+    methods = (*METHODS, *FAMILIES, LIMIT, DRAWN, "pairs", "flags")
     return dict(
         sorted(
             found.items(),

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import torch
 
 from unswayed.ballots.models import BallotModel
-from unswayed.ballots.networks import LabelBallots
 from unswayed.models.training.classroom import Classroom
 
 # where links say more, the share of what untrained label ballots are right about that no network may fall below: judges
@@ -47,8 +46,7 @@ def aims_of(room: Classroom, silent: BallotModel | None) -> Aims:
     sizes = room.judged_at
     if silent is None:
         return Aims()
-    ballots, alone = LabelBallots(room.classes), room.proved(silent)
-    spoken = room.proved(ballots, room.seen.share)
+    alone, spoken = room.proved(silent), room.proved(room.untrained, room.seen.share)
     if sum(spoken) > sum(alone):
         return Aims(least=(KEPT * spoken[0],))
     degree = torch.bincount(room.links.target, minlength=room.links.nodes)

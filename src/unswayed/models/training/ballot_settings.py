@@ -30,6 +30,10 @@ class BallotSettings:
     distil: bool = True  # own scores may learn a teacher's answers
     presume: bool = True  # voters may say labels presumed without the test nodes' links, where it helps
 
+    meaning: bool = (
+        True  # labels may speak for other classes than their own, where like does not go with like
+    )
+
     def __post_init__(self) -> None:
         if self.change not in CHANGES:
             raise InputError(f"change must be one of {', '.join(CHANGES)}, not {self.change!r}.")

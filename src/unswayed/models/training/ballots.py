@@ -17,6 +17,7 @@ from torch.nn import functional
 from unswayed.ballots.links import Links
 from unswayed.ballots.networks import BallotNetwork
 from unswayed.datasets import Dataset, Split
+from unswayed.models.side_by_side import Weights
 from unswayed.models.training.aims import Aims, aims_of
 from unswayed.models.training.ballot_settings import BallotSettings
 from unswayed.models.training.classroom import (
@@ -28,7 +29,7 @@ from unswayed.models.training.classroom import (
     without,
 )
 from unswayed.models.training.keeping import Best, Progress, ThinDropout, seeded
-from unswayed.models.training.own_scores import MEMBERS, OwnScores, Weights
+from unswayed.models.training.own_scores import MEMBERS, OwnScores
 from unswayed.models.training.stepping import descend
 from unswayed.models.training.view import view
 from unswayed.models.training.worst import Rows, margins, most_against, worst_harm
@@ -56,7 +57,8 @@ def fit_ballots(
     """The network that proved the most on validation nodes, frozen on the whole graph with all labels but the test nodes'.
 
     Under the inductive protocol test nodes, their features and their edges are absent from all training and choosing; they
-    are there when the network is frozen, where nothing is learnt any more. Where it helped, voters also say presumed labels,
+    are there when the network is frozen, where nothing is learnt any more. Where like does not go with like, labels speak for
+    those they are met beside. Where it helped, voters also say presumed labels,
     made on the graph without any link of a test node; then only test nodes can be proved.
     """
     chosen = settings or BallotSettings()
@@ -71,12 +73,12 @@ def fit_ballots(
     found = [_best_of_all(each, progress, (turn, len(tried))) for turn, each in enumerate(tried)]
     best = max(found, key=lambda each: each.score)
     room, network = rooms[found.index(best)], teach.restored(best)
-    known, shaped = known_labels(dataset.labels, torch.cat([split.train, split.val])), None
-    if room is not plain:
-        trusted = without(Links.of(dataset.graph), split.test)
-        known = presumed_labels(known, trusted, room.classes)
-        shaped = torch.bincount(trusted.target, minlength=trusted.nodes) > 0
-    return network.cpu().freeze(dataset.graph, known=known).keep(seen=shaped).to(device)
+    known = known_labels(dataset.labels, torch.cat([split.train, split.val]))
+    if room is plain:  # whom a snapshot has seen is known to the network itself
+        return network.cpu().freeze(dataset.graph, known=known).to(device)
+    trusted = without(Links.of(dataset.graph), split.test)
+    frozen = network.cpu().freeze(dataset.graph, known=presumed_labels(known, trusted, room.untrained))
+    return frozen.keep(seen=torch.bincount(trusted.target, minlength=trusted.nodes) > 0).to(device)
 
 
 @threads(1)
@@ -183,7 +185,7 @@ class _Teaching:
             torch.manual_seed(seed)
             network = BallotNetwork(
                 self.dataset.num_features, self.room.classes, hidden=settings.hidden, own_hidden=own_hidden,
-                voters=settings.voters, tau=tau,
+                voters=settings.voters, tau=tau, meaning=self.room.meaning,
             )  # fmt: skip
         return network.to(self.device)
 

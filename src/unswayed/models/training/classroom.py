@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from unswayed.ballots.links import Links
+from unswayed.ballots.meaning import meaning_of, unlike
 from unswayed.ballots.models import BallotModel
 from unswayed.ballots.networks import LabelBallots
 from unswayed.datasets import Dataset, Split
@@ -34,13 +35,17 @@ class Panel:
 
 @dataclass(frozen=True, eq=False)
 class Classroom:
-    """A visible graph and the panels before which a network is tried: at which sizes, which changes, how classes weigh."""
+    """A visible graph and the panels before which a network is tried: at which sizes, which changes, how classes weigh.
+
+    `meaning` is what labels say here, where like does not go with like.
+    """
 
     seen: View
     panels: tuple[Panel, ...]
     judged_at: tuple[int, ...]
     change: str
     weights: Tensor
+    meaning: Tensor | None = None
 
     @property
     def classes(self) -> int:
@@ -55,6 +60,11 @@ class Classroom:
         sight judges are just stricter than need be; where fewer are, all that links say would seem lost.
         """
         return min(1.0, self.seen.share / ENOUGH)
+
+    @property
+    def untrained(self) -> LabelBallots:
+        """What every network here begins as."""
+        return LabelBallots(self.classes, meaning=self.meaning)
 
     @cached_property
     def links(self) -> Links:
@@ -105,12 +115,12 @@ def known_labels(y: Tensor, nodes: Tensor) -> Tensor:
     return known
 
 
-def presumed_labels(known: Tensor, trusted: Links, classes: int) -> Tensor:
-    """int64[n]: known labels, and for every other node with links in the trusted graph what label ballots say of it there.
+def presumed_labels(known: Tensor, trusted: Links, ballots: LabelBallots) -> Tensor:
+    """int64[n]: known labels, and for every other node with links in the trusted graph what these ballots say of it there.
 
     Ballots made of these are proved against changes of rows that the trusted graph holds no link of.
     """
-    model = LabelBallots(classes).freeze(trusted, known=known)
+    model = ballots.freeze(trusted, known=known)
     with torch.no_grad():
         score = model(None, torch.stack([trusted.voter, trusted.target]))
     clear = score.amax(dim=1) > score.amin(dim=1)  # somebody has said something
@@ -131,7 +141,7 @@ def plain_panels(y: Tensor, labelled: Tensor, judges: Tensor) -> tuple[Panel, ..
 
 
 def presuming_panels(
-    y: Tensor, labelled: Tensor, judges: Tensor, trusted: Links, classes: int
+    y: Tensor, labelled: Tensor, judges: Tensor, trusted: Links, ballots: LabelBallots
 ) -> tuple[Panel, ...]:
     """Panels to which voters say presumed labels too; in what is presumed, no link and no label of a judge has a part.
 
@@ -144,14 +154,17 @@ def presuming_panels(
         held = order[fold::folds]
         others = known.clone()
         others[held] = -1
-        presumed = presumed_labels(others, without(trusted, held), classes)
+        presumed = presumed_labels(others, without(trusted, held), ballots)
         presumed[held] = known[held]
         panels.append(Panel(held, presumed))
     return tuple(panels)
 
 
 def classroom_of(dataset: Dataset, seen: View, settings: BallotSettings) -> Classroom:
-    """Validation nodes judge; without features nothing can be learnt by heart, so that training nodes judge as well."""
+    """Validation nodes judge; without features nothing can be learnt by heart, so that training nodes judge as well.
+
+    Labels are taken at their word, or for what they mean here where like does not go with like.
+    """
     y, classes = seen.data.y, dataset.num_classes
     labelled = torch.cat([seen.val, seen.train])
     weights = torch.ones(classes, device=y.device)
@@ -159,7 +172,8 @@ def classroom_of(dataset: Dataset, seen: View, settings: BallotSettings) -> Clas
         count = torch.bincount(y[labelled], minlength=classes).clamp(min=1)
         weights = len(labelled) / (classes * count.float())
     panels = plain_panels(y, labelled, seen.val if dataset.num_features else labelled)
-    return Classroom(seen, panels, settings.judged_at, settings.change, weights)
+    plain = Classroom(seen, panels, settings.judged_at, settings.change, weights)
+    return meaning_room(plain) if settings.meaning else plain
 
 
 def presuming_room(dataset: Dataset, split: Split, plain: Classroom) -> Classroom:
@@ -170,7 +184,20 @@ def presuming_room(dataset: Dataset, split: Split, plain: Classroom) -> Classroo
     trusted = without(plain.links.to("cpu"), tested[tested >= 0])
     labelled = torch.cat([seen.val, seen.train]).cpu()
     panels = presuming_panels(
-        seen.data.y.cpu(), labelled, plain.panels[0].judges.cpu(), trusted, plain.classes
+        seen.data.y.cpu(), labelled, plain.panels[0].judges.cpu(), trusted, plain.untrained
     )
-    room, untrained = replace(plain, panels=panels), LabelBallots(plain.classes)
-    return room if room.judge(untrained) > plain.judge(untrained) else plain
+    return better(replace(plain, panels=panels), plain)
+
+
+def meaning_room(plain: Classroom) -> Classroom:
+    """The room in which labels speak for those they are met beside, if like does not go with like and it proves more; else the plain one."""
+    y, links = plain.seen.data.y.cpu(), plain.links.to("cpu")
+    known = known_labels(y, plain.seen.train.cpu())
+    if not unlike(links, known):
+        return plain
+    return better(replace(plain, meaning=meaning_of(links, known, plain.classes)), plain)
+
+
+def better(room: Classroom, plain: Classroom) -> Classroom:
+    """The room where untrained label ballots prove more; of two alike the plain one."""
+    return room if room.judge(room.untrained) > plain.judge(plain.untrained) else plain

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from unswayed.models.side_by_side import Weights, side_by_side
 from unswayed.models.training.clean import CleanSettings, fit_clean
 from unswayed.models.training.keeping import accuracy, seeded
 from unswayed.models.training.teacher import taught
 from unswayed.models.training.view import View, alone
 
-Weights = dict[str, Tensor]
 MEMBERS = 3  # perceptrons whose mean is taken
 APART = 1000  # between their seeds
 # they learn as the structure-free floors do, so that the network with its ballots off is one of them
@@ -95,9 +95,7 @@ class OwnScores:
 
 def joined(members: Sequence[Weights]) -> Weights:
     """The weights of one wider perceptron that says the mean of what these say."""
-    first = {name: torch.cat([own[name] for own in members]) for name in ("0.weight", "0.bias")}
-    last = torch.cat([own["3.weight"] for own in members], dim=1) / len(members)
-    return {**first, "3.weight": last, "3.bias": torch.stack([own["3.bias"] for own in members]).mean(dim=0)}
+    return side_by_side(members, first="0", last="3")
 
 
 class _Alone(nn.Module):
