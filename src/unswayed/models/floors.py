@@ -182,11 +182,9 @@ def _counts_floor(name: str, dataset: Dataset, split: Split, seed: int, learnt: 
     """Judged by folds of the development graphs, then taught all of them; so small that no card would be faster."""
     known, right = development(split, seed), 0
     for held, others in folds(known):
-        right += int(
-            (_answers(counts_taught(name, dataset, others, seed), dataset) == dataset.labels)[held].sum()
-        )
+        right += int((_taught(name, dataset, others, seed) == dataset.labels)[held].sum())
         learnt(name)
-    final = _floor(name, _answers(counts_taught(name, dataset, known, seed), dataset), dataset.labels, split)
+    final = _floor(name, _taught(name, dataset, known, seed), dataset.labels, split)
     learnt(name)
     return replace(final, validation=right / len(known))
 
@@ -216,9 +214,9 @@ def counts_taught(name: str, dataset: Dataset, graphs: Tensor, seed: int) -> Ens
     return model
 
 
-def _answers(model: Ensemble, dataset: Dataset) -> Tensor:
-    """What the ensemble answers for every graph."""
-    everything = Batch.from_data_list(list(dataset.graphs))
+def _taught(name: str, dataset: Dataset, graphs: Tensor, seed: int) -> Tensor:
+    """What the ensemble answers for every graph after it has learnt these."""
+    model, everything = counts_taught(name, dataset, graphs, seed), Batch.from_data_list(list(dataset.graphs))
     with torch.no_grad():
         answers: Tensor = model(everything.x, everything.edge_index, everything.batch).argmax(dim=1)
     return answers
