@@ -117,6 +117,7 @@ def test_ballots_stay_within_the_cap():
 
 @pytest.mark.parametrize(("call", "words"), [
     (lambda: PairBallots(-1, 2), "in_channels must be"), (lambda: PairBallots(3, 1), "out_channels must be"),
+    (lambda: PairBallots(3, 2, members=0), "members must be"), (lambda: PairBallots(3, 2, readout="sum"), "readout must be one of linear, mlp"),
     (lambda: PairBallots(3, 2, cap=0), "cap must be"), (lambda: net().freeze([Data(edge_index=graph(1).edge_index, num_nodes=5)]), "reads 3 features"),
     (lambda: net().freeze([graph(1)])(graph(1).x + 1, graph(1).edge_index), "not frozen with"),
 ])  # fmt: skip
@@ -125,13 +126,24 @@ def test_wrong_input_is_refused(call, words):
         call()
 
 
-def test_a_pair_of_kinds_that_never_met_is_refused():
+def test_nodes_that_were_never_frozen_together_are_refused():
     one, other = graph(1, kinds=4), graph(2, kinds=4)
     one.x, other.x = torch.eye(5)[:, :3], 2 * torch.eye(5)[:, :3]
     frozen = net().freeze([one, other])
     mixed = torch.stack([one.x[0], other.x[1]])
-    with pytest.raises(InputError, match="never in one graph"):
-        frozen(mixed, torch.tensor([[0, 1], [1, 0]]))
+    linked = torch.tensor([[0, 1], [1, 0]])
+    for x in (mixed, one.x[:2], one.x[[0, 0, 1, 2, 3, 4]]):  # of two graphs, fewer, and one of them twice
+        with pytest.raises(InputError, match="not frozen with a graph of these nodes"):
+            frozen(x, linked)
+    with pytest.raises(InputError, match="not frozen with a graph of these nodes"):
+        us.prove(frozen, us.AllPairs([Data(x=mixed, edge_index=linked)]))
+
+
+def test_a_link_between_two_graphs_is_refused():
+    frozen, both = net().freeze([graph(1)]), Batch.from_data_list([graph(1), graph(1)])
+    across = torch.tensor([[0, 5], [5, 0]])
+    with pytest.raises(InputError, match="joins nodes of two graphs"):
+        frozen(both.x, across, batch=both.batch)
 
 
 def test_features_that_say_the_degree_may_not_vote():
@@ -165,17 +177,14 @@ def test_nodes_are_refused_with_what_to_do():
         us.prove(net(), us.Row(graph(1), [0]))
 
 
-def test_a_graph_whose_score_no_double_holds_is_refused_even_if_smaller_ones_were_not():
-    frozen = net(in_channels=1)
+def test_graphs_whose_scores_no_double_holds_are_refused():
+    """Every link may be loud alone, and many of them too loud together."""
+    network = PairBallots(1, 2, cap=1000)
     with torch.no_grad():
-        for weight in frozen.parameters():
+        for weight in network.parameters():
             weight.zero_()
-        frozen.own[2].bias.fill_(2.0**30)
-        frozen.base[1] = 2.0**-19  # what decides, and is lost beside the nodes' own words
-    small, large = (Data(x=torch.ones(n, 1), edge_index=torch.zeros(2, 0).long()) for n in (2, 300))
-    frozen.freeze([small])
-    assert us.prove(frozen, us.AllPairs([small])).label.tolist() == [1]
+        network.voice[0].bias[0] = 100.0
+    small, large = (Data(x=torch.ones(n, 1), edge_index=torch.zeros(2, 0).long()) for n in (2, 4000))
+    assert us.prove(network, us.AllPairs([small])).size.tolist() == [1]
     with pytest.raises(UnsoundModel, match="too large to be added exactly"):
-        us.prove(frozen, us.AllPairs([large]))
-    with pytest.raises(UnsoundModel, match="too large to be added exactly"):
-        frozen(large.x, large.edge_index)
+        network.freeze([small, large])

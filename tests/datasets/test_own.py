@@ -8,6 +8,7 @@ from unswayed.datasets import Split, from_data, split
 from unswayed.errors import DoubtfulSetting, InputError
 from unswayed.models.floors import floor
 from unswayed.models.training import fit
+from unswayed.models.training.pairs import PairSettings, Voting
 
 
 @pytest.fixture
@@ -59,7 +60,8 @@ def test_graphs_of_ones_own_are_a_dataset():
     assert (dataset.task, dataset.num_features, dataset.num_classes) == ("graph", 0, 3)
     assert dataset.labels.tolist() == [0, 1] * 10
     assert dataset.graphs[1].x.tolist() == [[1.0]] * 3
-    network = fit("ballots", dataset, split(dataset, 0))
+    quick = PairSettings(voting=(Voting(1, True, 0.5),), silent=("counts-linear",), steps=50, warm_up=10)
+    network = fit("ballots", dataset, split(dataset, 0), settings=quick)
     proofs = us.prove(network, us.AllPairs(graphs))
     assert isinstance(network, us.PairBallots)
     assert np.array_equal(proofs.label, [int(network(g.x, g.edge_index).argmax()) for g in dataset.graphs])

@@ -1,7 +1,8 @@
 """PairBallots: graph classification in which every edge has a say, q_ij from the features of its two ends.
 
-The score of a graph is a constant plus Σ f(x_v) over its nodes plus Σ q(x_i, x_j) over its edges: linear in the pairs, so `prove` gives its
-exact K. Frozen, both are looked up by what the features are, and added as whole numbers.
+The score of a graph is o(N) plus Σ q(x_i, x_j, N) over its edges, where N says which nodes there are. Nodes are fixed, so that both may
+be any function of N; in the pairs the score is linear, and `prove` gives its exact K. Frozen, both are looked up by what the features are,
+and added as whole numbers.
 """
 
 from typing import Any, Self
@@ -11,6 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from unswayed.ballots.counts import READOUTS, CountsScore, node_keys
 from unswayed.ballots.fixed import EXACT, LARGEST, SCALE, check_not_structural, fixed
 from unswayed.ballots.links import Links, codes
 from unswayed.ballots.tables import EXACT_TWINS, Tabled
@@ -28,86 +30,119 @@ FIXED = "The ballots are frozen, and features and nodes are taken as fixed."
 
 
 class PairBallots(Tabled):
-    """A network for whole graphs whose answer is a sum of what nodes and edges say, each edge at most ±cap a class.
+    """A network for whole graphs whose answer is what their nodes say together, and what each edge says: at most ±cap a class.
 
-    An edge says cap · tanh(voice(Ax_i + Ax_j)), the same from either end. `in_channels` 0 is for graphs without features.
-    Train it as any module `forward(x, edge_index, batch)`; `freeze(graphs)` fixes what every pair of nodes of these graphs
+    Nodes speak through `members` readouts ("mlp" or "linear") of the sum of their features. An edge says the members' mean of
+    cap · tanh(voice(Ax_i + Ax_j + BN)), N that sum: the same from either end, in every graph of these nodes. `in_channels` 0 is for
+    graphs without features, whose N is their number of nodes. Train it as any module `forward(x, edge_index, batch)`, after
+    `standardise(graphs)` where sums are large; `freeze(graphs)` fixes what the nodes of these graphs and every pair of them
     would say, present or not, and `prove(net, AllPairs(graphs))` does so if need be.
     """
 
-    TABLES = ("own_table", "kinds", "pair_codes", "ballot_table", "base_table")
-    own_table: Tensor  # int64[D, C]: what each kind of node says
-    kinds: Tensor  # float64[D, F]: the features of each kind
-    pair_codes: (
-        Tensor  # int64[R], sorted: a · D + b with a <= b, the pairs of kinds that occur within a graph
-    )
+    TABLES = ("own_table", "kinds", "node_table", "pair_codes", "ballot_table")
+    own_table: Tensor  # int64[N, C]: what is said of each set of nodes
+    kinds: Tensor  # float64[D, F]: the features of each kind of node
+    node_table: Tensor  # uint8[N, 32]: which kinds there are in each set, as `node_keys` has it
+    # int64[R], sorted: (s · D + a) · D + b with a <= b, the pairs of kinds a and b that occur within set s
+    pair_codes: Tensor
     ballot_table: Tensor  # int32[R, C]: what they say when they are linked
-    base_table: Tensor  # int64[C]: what is said of every graph
 
-    def __init__(self, in_channels: int, out_channels: int, *, hidden: int = 64, cap: float = 3.0) -> None:
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        hidden: int = 64,
+        cap: float = 3.0,
+        members: int = 1,
+        readout: str = "mlp",
+    ) -> None:
         super().__init__()
-        for name, value, least in (("in_channels", in_channels, 0), ("out_channels", out_channels, 2), ("hidden", hidden, 1)):  # fmt: skip
+        for name, value, least in (("in_channels", in_channels, 0), ("out_channels", out_channels, 2), ("hidden", hidden, 1), ("members", members, 1)):  # fmt: skip
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise InputError(f"{name} must be a whole number from {least} up, not {value!r}.")
         if not isinstance(cap, int | float) or not 0 < cap <= LARGEST // SCALE:
             raise InputError(f"cap must be a number above 0 and at most {LARGEST // SCALE}, not {cap!r}.")
+        if readout not in READOUTS:
+            raise InputError(f"readout must be one of {', '.join(READOUTS)}, not {readout!r}.")
         self.in_channels, self.classes, self.hidden, self.cap = in_channels, out_channels, hidden, float(cap)
         wide = max(in_channels, 1)
-        self.own = nn.Sequential(nn.Linear(wide, hidden), nn.ReLU(), nn.Linear(hidden, out_channels))
-        self.end, self.voice = nn.Linear(wide, hidden), nn.Linear(hidden, out_channels)
-        self.base = nn.Parameter(torch.zeros(out_channels))
+        self.own = CountsScore(in_channels, out_channels, hidden=hidden, members=members, readout=readout)
+        self.end, self.about = (
+            nn.Linear(wide, members * hidden),
+            nn.Linear(wide, members * hidden, bias=False),
+        )
+        self.voice = nn.ModuleList(nn.Linear(hidden, out_channels) for _ in range(members))
 
     def extra_repr(self) -> str:
         """The settings."""
         return f"{self.in_channels}, {self.classes}, hidden={self.hidden}, cap={self.cap:g}, frozen={self.frozen}"
 
-    def pair_ballots(self, first: Tensor, second: Tensor) -> Tensor:
-        """[pairs, C]: what a link between nodes with these features says."""
-        said: Tensor = self.cap * torch.tanh(self.voice((self.end(first) + self.end(second)).relu()))
-        return said
+    def standardise(self, graphs: Any) -> Self:
+        """The network itself, which measures sums of features from now on as they spread over these graphs."""
+        rows = [self._of(graph).to(self.own.centre) for graph in read_graphs(graphs)]
+        self.own.standardise(torch.stack([part.sum(dim=0) for part in rows]))
+        return self
+
+    def voices(self, heard: Tensor) -> Tensor:
+        """[members, pairs, C]: what each member makes a link say; `heard` is `end` of both ends and `about` of their graph, added."""
+        parts = heard.relu().view(len(heard), len(self.voice), self.hidden).unbind(dim=1)
+        said = [voice(part) for voice, part in zip(self.voice, parts, strict=True)]
+        return self.cap * torch.tanh(torch.stack(said))
 
     def forward(self, x: Tensor | None, edge_index: Tensor, batch: Tensor | None = None) -> Tensor:
-        """Scores [graphs, C]; frozen: exact multiples of 1/SCALE in float64, for graphs made of kinds of nodes it knows."""
+        """Scores [graphs, C]; frozen: exact multiples of 1/SCALE in float64, for graphs of nodes that it was frozen with."""
         features = self._features(x, edge_index, batch)
         of = torch.zeros(len(features), dtype=torch.int64, device=features.device) if batch is None else batch
         graphs = int(of.max()) + 1 if len(of) else 1
         first, second = merged(edge_index, len(features))
         if self.frozen and not self.training:
-            base = self.base_table
-            self._check_room(int(torch.bincount(of).max()) if len(of) else 0)
-            own, said = self._looked_up(features, first, second)
+            kind, place = self._known(features, of, graphs)
+            own, said = self.own_table[place], self._looked_up(kind, of, place, first, second)
         else:
-            features, base = features.to(self.voice.weight), self.base
-            own, said = self.own(features), self.pair_ballots(features[first], features[second])
-        total = base.expand(graphs, -1).index_add(0, of, own).index_add(0, of[first], said)
+            features = features.to(self.end.weight)
+            about = self.own.standard(
+                features.new_zeros(graphs, features.shape[1]).index_add(0, of, features)
+            )
+            ends = self.end(features)
+            own, said = (
+                self.own(about),
+                self.voices(ends[first] + ends[second] + self.about(about)[of[first]]).mean(dim=0),
+            )
+        total = own.index_add(0, of[first], said)
         return total.double() / SCALE if not total.is_floating_point() else total
 
     def freeze(self, graphs: Any) -> Self:
-        """The network itself, in evaluation mode, with what nodes and pairs of these graphs say fixed as whole numbers."""
+        """The network itself, in evaluation mode, with what the nodes of these graphs and their pairs say fixed as whole numbers."""
         read = read_graphs(graphs)
         EXACT_TWINS.pop(self, None)
         check_not_structural(_union(read))
         rows = [self._of(graph).double().numpy() for graph in read]
-        kinds, place = np.unique(np.concatenate(rows), axis=0, return_inverse=True)
+        kinds, kind = np.unique(np.concatenate(rows), axis=0, return_inverse=True)
         if not np.isfinite(kinds).all():
             raise UnsoundModel("The features are not finite.")
-        ends = np.split(place.reshape(-1), np.cumsum([len(part) for part in rows])[:-1])
-        found = np.unique(np.concatenate([_kind_pairs(part, len(kinds)) for part in ends]))
+        sizes = np.array([len(part) for part in rows])
+        owner = torch.from_numpy(np.repeat(np.arange(len(rows)), sizes))
+        keys, which = np.unique(
+            node_keys(torch.from_numpy(kind.reshape(-1)), owner, len(rows)), axis=0, return_index=True
+        )
+        every = np.split(kind.reshape(-1), np.cumsum(sizes)[:-1])
+        sets = [np.sort(every[place]) for place in which]
+        found = np.concatenate([_kind_pairs(part, len(kinds), place) for place, part in enumerate(sets)])
         with torch.no_grad():
-            own, said = self._spoken(torch.from_numpy(kinds), torch.from_numpy(found))
-            base = fixed(self.exact().base)
-        self._check_sums(own, said, base, max(len(part) for part in rows))
+            own, said = self._spoken(torch.from_numpy(kinds), sets, torch.from_numpy(found))
+        self._check_sums(own, said, int(sizes.max()))
         return self.keep(
             own_table=own,
             kinds=torch.from_numpy(kinds),
+            node_table=torch.from_numpy(keys),
             pair_codes=torch.from_numpy(found),
             ballot_table=said.to(torch.int32),
-            base_table=base,
         )
 
     def prove_under(self, threat: Threat) -> Proofs:
         """Exact proofs for whole graphs, every pair of their nodes attackable or the listed ones; frozen on them if need be."""
-        check_unaltered(self, "forward", "margins", "_looked_up", "_kind_of")
+        check_unaltered(self, "forward", "margins", "_known", "_looked_up", "_kind_of")
         if threat.kind not in ("all-pairs", "pairs") or getattr(threat, "nodes", None) is not None:
             raise Unsupported(
                 "Pairs vote on whole graphs: prove this network under AllPairs(graphs) or Pairs(data, pairs); for nodes use "
@@ -131,47 +166,57 @@ class PairBallots(Tabled):
         """The exact margins of one graph: entry j(j−1)/2 + i is the pair i < j, or entry e the e-th of the listed pairs."""
         count = graph.num_nodes
         first, second = torch.tril_indices(count, count, offset=-1).flip(0) if listed is None else listed
-        features = self._of(graph)
-        self._check_room(count)
-        own, said = self._looked_up(features, *graph.pairs)
-        _, effect = self._looked_up(features, first, second)
+        of = torch.zeros(count, dtype=torch.int64)
+        kind, place = self._known(self._of(graph), of, 1)
+        said, effect = (
+            self._looked_up(kind, of, place, *pairs) for pairs in (graph.pairs, torch.stack([first, second]))
+        )
         present = torch.isin(pair_entries(torch.stack([first, second])), pair_entries(graph.pairs))
-        scores = self.base_table + own.sum(dim=0) + said.sum(dim=0)
+        scores = self.own_table[place[0]] + said.sum(dim=0)
         return Linear.of_scores(scores[None].cpu().numpy(), effect[None].cpu().numpy(), present[None].numpy())
 
-    def _spoken(self, kinds: Tensor, found: Tensor) -> tuple[Tensor, Tensor]:
-        """In fixed point: what each kind of node and each pair of kinds says, computed in float64."""
+    def _spoken(
+        self, kinds: Tensor, sets: list[npt.NDArray[np.int64]], found: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """In fixed point: what is said of each set of nodes and of each pair of kinds in it, computed in float64."""
         exact, many = self.exact(), len(kinds)
+        about = exact.own.standard(torch.stack([kinds[part].sum(dim=0) for part in sets]))
+        ends, context = exact.end(kinds), exact.about(about)
         said = [
-            fixed(exact.pair_ballots(kinds[part // many], kinds[part % many]))
+            fixed(
+                exact.voices(ends[part // many % many] + ends[part % many] + context[part // many**2]).mean(
+                    dim=0
+                )
+            )
             for part in torch.split(found, AT_ONCE)
         ]
-        return fixed(exact.own(kinds)), torch.cat(said)
+        return fixed(exact.own(about)), torch.cat(said)
 
-    def _check_sums(self, own: Tensor, said: Tensor, base: Tensor, nodes: int) -> None:
+    def _check_sums(self, own: Tensor, said: Tensor, nodes: int) -> None:
         """Refuse tables whose sums over the largest graph a double might not hold."""
         loudest = int(said.abs().max()) if said.numel() else 0
-        alone = int(base.abs().max()) + nodes * int(own.abs().max())
-        if alone + nodes * (nodes - 1) // 2 * loudest >= EXACT:
+        if int(own.abs().max()) + nodes * (nodes - 1) // 2 * loudest >= EXACT:
             raise UnsoundModel("The scores are too large to be added exactly; train with smaller weights.")
 
-    def _check_room(self, nodes: int) -> None:
-        """Refuse a graph so much larger than those of `freeze` that a double might not hold its score."""
-        self._check_sums(self.own_table, self.ballot_table, self.base_table, nodes)
-
-    def _looked_up(self, features: Tensor, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
-        """(what each node says, what each link says), int64, from the tables."""
-        kind = self._kind_of(features).to(self.kinds.device)
-        low, high = torch.minimum(kind[first], kind[second]), torch.maximum(kind[first], kind[second])
-        code = low * len(self.kinds) + high
-        place = torch.searchsorted(self.pair_codes, code)
-        known = torch.cat([self.pair_codes, self.pair_codes.new_full((1,), -1)])
-        if not torch.equal(known[place], code):
+    def _known(self, features: Tensor, of: Tensor, graphs: int) -> tuple[Tensor, Tensor]:
+        """(the kind of each node, the row of each graph's nodes in the tables); refused where nodes were not frozen together."""
+        kind = self._kind_of(features)
+        rows = {key.tobytes(): row for row, key in enumerate(self.node_table.cpu().numpy())}
+        place = [rows.get(key.tobytes(), -1) for key in node_keys(kind, of, graphs)]
+        if min(place) < 0:
             raise InputError(
-                "Two nodes are linked whose features were never in one graph when the network was frozen; freeze it on this "
-                "graph, or call thaw()."
+                "The network was not frozen with a graph of these nodes; freeze it on this graph, or call thaw()."
             )
-        return self.own_table[kind], self.ballot_table[place].long()
+        where = self.kinds.device
+        return kind.to(where), torch.tensor(place, device=where)
+
+    def _looked_up(self, kind: Tensor, of: Tensor, place: Tensor, first: Tensor, second: Tensor) -> Tensor:
+        """int64[links, C]: what each link says, from the tables."""
+        if not torch.equal(of[first], of[second]):
+            raise InputError("A link joins nodes of two graphs of the batch; give each graph its own links.")
+        low, high = torch.minimum(kind[first], kind[second]), torch.maximum(kind[first], kind[second])
+        code = (place[of[first]] * len(self.kinds) + low) * len(self.kinds) + high
+        return self.ballot_table[torch.searchsorted(self.pair_codes, code)].long()
 
     def _kind_of(self, features: Tensor) -> Tensor:
         """int64[n]: the kind of each node, by its exact features."""
@@ -215,12 +260,12 @@ def merged(edge_index: Tensor, nodes: int) -> Tensor:
     return torch.stack([first, second])[:, first < second]
 
 
-def _kind_pairs(kind: npt.NDArray[np.int64], many: int) -> npt.NDArray[np.int64]:
-    """The codes of all pairs of kinds within one graph; a kind meets itself where two nodes are of it."""
+def _kind_pairs(kind: npt.NDArray[np.int64], many: int, place: int) -> npt.NDArray[np.int64]:
+    """The codes of all pairs of kinds within one set of nodes; a kind meets itself where two nodes are of it."""
     own, count = np.unique(kind, return_counts=True)
     first, second = np.triu_indices(len(own))
     there = (first != second) | (count[first] > 1)
-    return np.asarray((own[first] * many + own[second])[there], dtype=np.int64)
+    return np.asarray(((place * many + own[first]) * many + own[second])[there], dtype=np.int64)
 
 
 def _union(graphs: list[Graph]) -> Links:

@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch_geometric.nn import GINConv, global_add_pool, global_mean_pool
 
+from unswayed.ballots.counts import HALF, LEAST, LEAST_SIZE
 from unswayed.models.networks import DROPOUT
 
-HALF = 12.0  # a graph of so many nodes has size 1/2 on the scale n / (n + HALF)
 FROM, TO = 20.0, 30.0  # nodes between which a graph without features begins to be judged by its edges
 WEIGHT = 3.0  # of that judgement, in logits
 USUAL = 16.0  # a degree that node states of graphs without features are measured in
@@ -25,7 +25,7 @@ class Member(nn.Module):
 
     centre: Tensor
     rate: Tensor
-    least = 1.0  # spread that a sum is measured in at least: a kind of node that hardly ever occurs gets no loud voice
+    least = LEAST
 
     def __init__(self, num_features: int, num_classes: int, hidden: int, layers: int, own: str) -> None:
         super().__init__()
@@ -80,7 +80,7 @@ class SizeMember(Member):
     A noisy copy tells the density of a small graph too badly for an answer that holds; the more pairs, the better.
     """
 
-    least = 0.02
+    least = LEAST_SIZE
 
     def later(self, hidden: int, layers: int, num_classes: int) -> nn.ModuleList:
         """One perceptron that sees all layers and the size together."""

@@ -180,12 +180,8 @@ def _perceptron(dataset: Dataset, seen: View, targets: Tensor | None, seed: int,
 
 def _counts_floor(name: str, dataset: Dataset, split: Split, seed: int, learnt: _Counting) -> Floor:
     """Judged by folds of the development graphs, then taught all of them; so small that no card would be faster."""
-    known = torch.cat([split.train, split.val])
-    known = known[torch.randperm(len(known), generator=torch.Generator().manual_seed(seed))]
-    right = 0
-    for fold in range(FOLDS):
-        held = known[fold::FOLDS]
-        others = known[torch.arange(len(known)) % FOLDS != fold]
+    known, right = development(split, seed), 0
+    for held, others in folds(known):
         right += int((_taught(name, dataset, others, seed) == dataset.labels)[held].sum())
         learnt(name)
     final = _floor(name, _taught(name, dataset, known, seed), dataset.labels, split)
@@ -193,8 +189,20 @@ def _counts_floor(name: str, dataset: Dataset, split: Split, seed: int, learnt: 
     return replace(final, validation=right / len(known))
 
 
-def _taught(name: str, dataset: Dataset, graphs: Tensor, seed: int) -> Tensor:
-    """What the ensemble answers for every graph after it has learnt these."""
+def development(split: Split, seed: int) -> Tensor:
+    """Training and validation targets in an order that the seed decides."""
+    known = torch.cat([split.train, split.val])
+    return known[torch.randperm(len(known), generator=torch.Generator().manual_seed(seed))]
+
+
+def folds(known: Tensor, number: int = FOLDS) -> list[tuple[Tensor, Tensor]]:
+    """(held back, the others), so many times: each is held back once."""
+    place = torch.arange(len(known)) % number
+    return [(known[place == fold], known[place != fold]) for fold in range(number)]
+
+
+def counts_taught(name: str, dataset: Dataset, graphs: Tensor, seed: int) -> Ensemble:
+    """The ensemble of this name on counts of nodes after it has learnt these graphs."""
     own, decay = COUNTS[name]
     model = build(
         "ensemble", dataset.num_features, dataset.num_classes, task="graph", seed=seed, layers=0, own=own
@@ -203,7 +211,12 @@ def _taught(name: str, dataset: Dataset, graphs: Tensor, seed: int) -> Tensor:
     settings = EnsembleSettings(steps=COUNTS_STEPS, weight_decay=decay)
     with seeded(seed, "cpu"):
         fit_ensemble(model, dataset, graphs, None, seed=seed, device="cpu", settings=settings)
-    everything = Batch.from_data_list(list(dataset.graphs))
+    return model
+
+
+def _taught(name: str, dataset: Dataset, graphs: Tensor, seed: int) -> Tensor:
+    """What the ensemble answers for every graph after it has learnt these."""
+    model, everything = counts_taught(name, dataset, graphs, seed), Batch.from_data_list(list(dataset.graphs))
     with torch.no_grad():
         answers: Tensor = model(everything.x, everything.edge_index, everything.batch).argmax(dim=1)
     return answers

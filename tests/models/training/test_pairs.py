@@ -10,9 +10,19 @@ import unswayed as us
 from unswayed.ballots.pairs import PairBallots
 from unswayed.datasets import Dataset, Split
 from unswayed.errors import InputError
-from unswayed.models.training.pairs import Counted, PairSettings, fit_pairs
+from unswayed.models import floors
+from unswayed.models.training.counted import Counted
+from unswayed.models.training.pairs import PairSettings, Voting, fit_pairs
 
-QUICK = PairSettings(steps=60, warm_up=20)
+QUICK = PairSettings(
+    voting=(Voting(1, True, 0.5), Voting(3, False, 0.9)), silent=("counts-linear",), steps=60, warm_up=20
+)
+
+
+@pytest.fixture(autouse=True)
+def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Structure-free models learn these graphs in a moment."""
+    monkeypatch.setattr(floors, "COUNTS_STEPS", 60)
 
 
 def shapes(count: int = 60, features: int = 2) -> tuple[Dataset, Split]:
@@ -36,9 +46,9 @@ def shapes(count: int = 60, features: int = 2) -> tuple[Dataset, Split]:
 def test_margins_are_the_networks_and_no_single_change_takes_more() -> None:
     dataset, _ = shapes(6)
     torch.manual_seed(1)
-    network = PairBallots(2, 2).requires_grad_(False)
+    network = PairBallots(2, 2, hidden=8).standardise(list(dataset.graphs)).requires_grad_(False)
     counted = Counted.of(dataset.graphs, dataset.labels)
-    margin, harm = (part * counted.scale for part in counted.margins(network))
+    margin, harm = (part[0] for part in counted.margins(*counted.scores(network)))
     for place, graph in enumerate(dataset.graphs):
         label = int(graph.y)
 
@@ -51,6 +61,40 @@ def test_margins_are_the_networks_and_no_single_change_takes_more() -> None:
         have = {tuple(edge) for edge in graph.edge_index.T.tolist()}
         after = [ahead(torch.tensor(sorted(have ^ {(i, j), (j, i)})).T) for j in range(12) for i in range(j)]
         assert now - min(after) == pytest.approx(float(harm[place, 1 - label]), abs=1e-4)
+
+
+def test_graphs_taken_out_are_counted_as_they_were() -> None:
+    dataset, _ = shapes(6)
+    network = PairBallots(2, 2, hidden=8, members=3).requires_grad_(False)
+    counted, chosen = Counted.of(dataset.graphs, dataset.labels), torch.tensor([4, 0, 4])
+    margin, harm = counted.margins(*counted.scores(network))
+    part = counted.take(chosen)
+    for now, before in zip(part.margins(*part.scores(network)), (margin, harm), strict=True):
+        assert torch.allclose(now, before[:, chosen])
+
+
+@pytest.mark.parametrize("members", [1, 3])
+def test_no_more_is_counted_as_proved_than_proofs_have(members: int) -> None:
+    dataset, _ = shapes(20)
+    torch.manual_seed(members)
+    network = PairBallots(2, 2, hidden=8, cap=0.5, members=members).standardise(list(dataset.graphs))
+    counted = Counted.of(dataset.graphs, dataset.labels)
+    heard = {size: counted.proved(network, (size,)) for size in (0, 1, 5)}
+    proofs = us.prove(network, us.AllPairs(list(dataset.graphs)))
+    for size, number in heard.items():
+        exact = 20 * proofs.accuracy(dataset.labels, at=[size])[0]
+        assert number == pytest.approx(exact) if size < 2 else number <= exact + 1e-9
+
+
+@pytest.mark.parametrize("features", [2, 0])
+def test_with_silent_links_it_is_the_floor_itself(features: int) -> None:
+    dataset, split = shapes(30, features)
+    best = floors.floor(dataset, split, seed=1)
+    network = fit_pairs(dataset, split, seed=1, settings=PairSettings(voting=()))
+    proofs = us.prove(network, us.AllPairs(list(dataset.graphs)))
+    assert (proofs.size == 66).all()
+    assert proofs.label.tolist() == best.predictions.tolist()
+    assert set(PairSettings().silent) == set(floors.COUNTS)
 
 
 def test_links_are_learnt_where_they_say_more_than_nodes_and_proved() -> None:
