@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,6 +10,8 @@ import torch
 
 import unswayed as us
 from unswayed.datasets import read_csv
+from unswayed.models.training import pairs
+from unswayed.models.training.pairs import PairSettings
 
 FILES = ["--edges", "E.csv", "--features", "X.csv", "--labels", "Y.csv", "--no-floor"]
 BALLOTS = """
@@ -146,6 +149,7 @@ def rings(monkeypatch):
     dataset = Dataset("rings", "graph", 3, 2, graphs=graphs)
     parts = Split(torch.arange(6), torch.arange(6, 8), torch.arange(8, 12))
     monkeypatch.setattr(proving, "read_dataset", lambda *words: (dataset, parts))
+    monkeypatch.setattr(pairs, "PairSettings", partial(PairSettings, silent=("counts-linear",), steps=40))
 
 
 @pytest.mark.usefixtures("rings")

@@ -31,9 +31,11 @@ from unswayed.experiments.paying.rows import AT, allowed, gains, rows_of, with_n
 from unswayed.models import build
 from unswayed.models.floors import Floor
 from unswayed.models.structure_free import ALL_SEEN
+from unswayed.models.training import pairs
 from unswayed.models.training.ballot_settings import BallotSettings
 from unswayed.models.training.flags import FlagSettings, fit_flags
 from unswayed.models.training.own_scores import MEMBERS
+from unswayed.models.training.pairs import PairSettings
 
 from .shared import FIELDS
 
@@ -263,6 +265,7 @@ def test_whole_graphs_are_proved_beside_their_floor(tmp_path, monkeypatch):
     monkeypatch.setattr(bench, "load", lambda name, fetch: dataset)
     answers = torch.zeros(40, dtype=torch.int64)
     monkeypatch.setattr(methods, "floor", lambda *_, **__: Floor("majority", answers, 0.5, 0.5))
+    monkeypatch.setattr(pairs, "PairSettings", partial(PairSettings, silent=("counts-linear",), steps=40))
     prepare(cases((0,), ["mutag"]), runs=tmp_path, say=lambda words: None)
     rows = rows_of(results(tmp_path))
     assert {(row["task"], row["method"], row["protocol"]) for row in rows} == {
