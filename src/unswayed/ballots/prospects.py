@@ -27,7 +27,9 @@ UNREAD = (
     " Your nodes have features, which this has not read: only what is above a model of features alone is gained, so give its "
     "accuracy as the floor."
 )
-UNLIKE = " (links go to other labels more often than to one's own, so a label is taken for what it means here: meaning_of)"
+UNLIKE = (
+    " (links go to other labels more often than to one's own, so a label is taken for what it means here)"
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,8 +2,7 @@
 
 What a new voter does to the margin over a rival depends on the target only by a constant, so the order in which an attacker
 takes new voters is the same for all targets of one label: one list for each ordered pair of classes. A target passes over
-those that speak to it already. The k-th that is left, and the sum of the first k, are found by bisection; so the cost is
-O(degree + log) for each target, whatever its K.
+those that speak to it already. The k-th that is left, and the sum of the first k, are found by bisection: O(degree + log) a target.
 """
 
 from collections.abc import Callable
