@@ -8,7 +8,7 @@ from unswayed.ballots.links import Links
 from unswayed.datasets import split
 from unswayed.datasets.made import block_model
 from unswayed.errors import UnsoundModel
-from unswayed.models.training.classroom import presumed_labels, without
+from unswayed.models.training.classroom import presumed_labels
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,7 @@ def parts():
 def network(parts):
     """Labels are presumed on the graph without any link of the nodes to be asked about."""
     dataset, chosen = parts
-    trusted = without(Links.of(dataset.graph), chosen.test)
+    trusted = Links.of(dataset.graph).without(chosen.test)
     known = torch.full_like(dataset.labels, -1)
     known[chosen.train] = dataset.labels[chosen.train]
     presumed = presumed_labels(known, trusted, us.LabelBallots(dataset.num_classes))

@@ -32,6 +32,13 @@ class Links:
         x = None if self.x is None else self.x.to(device)
         return Links(self.nodes, self.voter.to(device), self.target.to(device), x)
 
+    def without(self, nodes: Tensor) -> "Links":
+        """The same graph without any link of these nodes."""
+        gone = torch.zeros(self.nodes, dtype=torch.bool, device=self.voter.device)
+        gone[nodes] = True
+        stays = ~gone[self.voter] & ~gone[self.target]
+        return Links(self.nodes, self.voter[stays], self.target[stays], self.x)
+
     @property
     def codes(self) -> Tensor:
         """int64[2m], sorted: target · n + voter."""

@@ -90,18 +90,6 @@ def _train(plan: Plan) -> Any:
     return tell_threads(model, threads_in_words(plan.device, kept))
 
 
-def label_ballots(dataset: Dataset, known: Any) -> Any:
-    """Untrained label ballots, frozen; where like does not go with like, that is said and heeded."""
-    from unswayed.ballots.meaning import suited
-
-    ballots = suited(dataset.graph, known, dataset.num_classes)
-    if ballots.meaning is not None:
-        note(
-            "Known labels are linked to other labels more often than to their own, so each speaks for those it is met beside."
-        )
-    return ballots.freeze(dataset.graph, known=known)
-
-
 def warn_before_training(plan: "Task") -> None:
     """What makes training weak, or its result flattering."""
     _warn_of_large(plan.dataset)

@@ -6,7 +6,7 @@ import torch
 
 from unswayed.cli.common import note, working
 from unswayed.cli.inputs import load_factory
-from unswayed.cli.models import label_ballots, warn_before_training
+from unswayed.cli.models import warn_before_training
 from unswayed.cli.record import tell_threads
 from unswayed.models.training.keeping import telling, threads_in_words
 from unswayed.models.training.stepping import diary
@@ -20,7 +20,7 @@ LABELS, TRAINED, HASHED = "label-ballots", "ballots", "hashed:"
 def make_model(plan: "ProvePlan") -> Any:
     """What is proved: label ballots, a network trained from them, a vote of groups, or the user's own."""
     if plan.model == LABELS:
-        return label_ballots(plan.dataset, plan.known)
+        return _label_ballots(plan)
     if plan.model == TRAINED or plan.hashed:
         warn_before_training(plan)
         note(f"Training {plan.model} on {plan.dataset.name} ({plan.protocol}) …")
@@ -37,6 +37,20 @@ def make_model(plan: "ProvePlan") -> Any:
     if plan.dataset.task == "node" and getattr(model, "frozen", None) is False:
         model.freeze(plan.dataset.graph, known=plan.known)
     return model
+
+
+def _label_ballots(plan: "ProvePlan") -> Any:
+    """Untrained, frozen; where like does not go with like, that is said and heeded, read off links of nobody who is asked about."""
+    from unswayed.ballots.links import Links
+    from unswayed.ballots.meaning import suited
+
+    graph, known = plan.dataset.graph, plan.known
+    ballots = suited(Links.of(graph).without(plan.targets.ids), known, plan.dataset.num_classes)
+    if ballots.meaning is not None:
+        note(
+            "Known labels are linked to other labels more often than to their own, so each speaks for those it is met beside."
+        )
+    return ballots.freeze(graph, known=known)
 
 
 def _trained(plan: "ProvePlan", progress: Any) -> Any:

@@ -18,7 +18,7 @@ from unswayed.errors import InputError, UnsoundModel
 from unswayed.models.training import fit
 from unswayed.models.training.ballot_settings import BallotSettings
 from unswayed.models.training.ballots import fit_ballots
-from unswayed.models.training.classroom import known_labels, presumed_labels, without
+from unswayed.models.training.classroom import known_labels, presumed_labels
 from unswayed.models.training.worst import Rows, margins, most_against, worst_harm
 
 QUICK = BallotSettings(steps=40, warm_up=10, taus=(2.0,), check_every=20, attack_size=2, distil=False)
@@ -79,12 +79,12 @@ class TestPresumed:
         data, split = blocks()
         links, held = Links.of(data.graph), split.test[:20]
         known = known_labels(data.labels, split.train)
-        first = presumed_labels(known, without(links, held), us.LabelBallots(3))
+        first = presumed_labels(known, links.without(held), us.LabelBallots(3))
         rewired = torch.stack([held, held.roll(1)])
         changed = Data(
             edge_index=torch.cat([data.graph.edge_index, rewired, rewired.flip(0)], 1), num_nodes=120
         )
-        second = presumed_labels(known, without(Links.of(changed), held), us.LabelBallots(3))
+        second = presumed_labels(known, Links.of(changed).without(held), us.LabelBallots(3))
         assert torch.equal(first, second)
         assert bool((first[held] == -1).all())
         assert int((first >= 0).sum()) > len(split.train)

@@ -29,10 +29,7 @@ class BallotSettings:
     balanced: bool = False  # every class weighs the same, however rare
     distil: bool = True  # own scores may learn a teacher's answers
     presume: bool = True  # voters may say labels presumed without the test nodes' links, where it helps
-
-    meaning: bool = (
-        True  # labels may speak for other classes than their own, where like does not go with like
-    )
+    meaning: bool = True  # labels may speak for other classes, where like does not go with like
 
     def __post_init__(self) -> None:
         if self.change not in CHANGES:

@@ -26,7 +26,6 @@ from unswayed.models.training.classroom import (
     known_labels,
     presumed_labels,
     presuming_room,
-    without,
 )
 from unswayed.models.training.keeping import Best, Progress, ThinDropout, seeded
 from unswayed.models.training.own_scores import MEMBERS, OwnScores
@@ -76,7 +75,7 @@ def fit_ballots(
     known = known_labels(dataset.labels, torch.cat([split.train, split.val]))
     if room is plain:  # whom a snapshot has seen is known to the network itself
         return network.cpu().freeze(dataset.graph, known=known).to(device)
-    trusted = without(Links.of(dataset.graph), split.test)
+    trusted = Links.of(dataset.graph).without(split.test)
     frozen = network.cpu().freeze(dataset.graph, known=presumed_labels(known, trusted, room.untrained))
     return frozen.keep(seen=torch.bincount(trusted.target, minlength=trusted.nodes) > 0).to(device)
 

@@ -127,14 +127,6 @@ def presumed_labels(known: Tensor, trusted: Links, ballots: LabelBallots) -> Ten
     return torch.where((known < 0) & clear, score.argmax(dim=1), known)
 
 
-def without(links: Links, nodes: Tensor) -> Links:
-    """The same graph without any link of these nodes."""
-    gone = torch.zeros(links.nodes, dtype=torch.bool, device=links.voter.device)
-    gone[nodes] = True
-    stays = ~gone[links.voter] & ~gone[links.target]
-    return Links(links.nodes, links.voter[stays], links.target[stays], links.x)
-
-
 def plain_panels(y: Tensor, labelled: Tensor, judges: Tensor) -> tuple[Panel, ...]:
     """One panel: the labels of labelled nodes are known to all but their bearers."""
     return (Panel(judges, known_labels(y, labelled)),)
@@ -154,7 +146,7 @@ def presuming_panels(
         held = order[fold::folds]
         others = known.clone()
         others[held] = -1
-        presumed = presumed_labels(others, without(trusted, held), ballots)
+        presumed = presumed_labels(others, trusted.without(held), ballots)
         presumed[held] = known[held]
         panels.append(Panel(held, presumed))
     return tuple(panels)
@@ -181,7 +173,7 @@ def presuming_room(dataset: Dataset, split: Split, plain: Classroom) -> Classroo
     seen, number = plain.seen, torch.full((len(dataset.labels),), -1)
     number[seen.kept.cpu()] = torch.arange(len(seen.kept))
     tested = number[split.test]
-    trusted = without(plain.links.to("cpu"), tested[tested >= 0])
+    trusted = plain.links.to("cpu").without(tested[tested >= 0])
     labelled = torch.cat([seen.val, seen.train]).cpu()
     panels = presuming_panels(
         seen.data.y.cpu(), labelled, plain.panels[0].judges.cpu(), trusted, plain.untrained

@@ -1,0 +1,56 @@
+"""`unswayed prove` where like does not go with like: said, heeded, and read off links of nobody who is asked about."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import unswayed as us
+from unswayed.cli.provers import LABELS, make_model
+from unswayed.datasets import read_csv
+
+FILES = ["--edges", "E.csv", "--features", "X.csv", "--labels", "Y.csv"]
+NAMES = [f"u{i}" for i in range(160)]
+KIND = np.arange(160) % 3
+
+
+@pytest.fixture
+def market(tmp_path, monkeypatch):
+    """Three kinds, who deal mostly with the other kinds, as files and as what is read from them."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    pairs = [
+        (i, j) for i in range(160) for j in range(i) if rng.random() < (0.01 if KIND[i] == KIND[j] else 0.12)
+    ]
+    rows = [(NAMES[i], NAMES[j]) for i, j in pairs]
+    pd.DataFrame(rows, columns=["source", "target"]).to_csv("E.csv", index=False)
+    pd.DataFrame({"node": NAMES, "age": rng.normal(size=160)}).to_csv("X.csv", index=False)
+    part = np.array(["train", "val", "test"])[np.minimum(rng.permutation(160) // 40, 2)]
+    pd.DataFrame({"node": NAMES, "label": KIND, "split": part}).to_csv("Y.csv", index=False)
+    return read_csv("E.csv", "X.csv", "Y.csv")
+
+
+def test_it_is_said_and_most_are_proved_right(call, call_json, market):
+    code, _, err = call("prove", *FILES, "--no-floor")
+    assert code == 0
+    assert "linked to other labels more often than to their own" in " ".join(err.split())
+    accuracy = call_json("prove", *FILES, "--no-floor")["certified_accuracy"]
+    assert accuracy["0"] > 0.7
+    assert accuracy["1"] > 0.4
+
+
+def test_what_labels_mean_is_the_same_whatever_links_those_asked_about_have(market):
+    dataset, parts = market
+    told = torch.cat([parts.train, parts.val])
+    known = torch.full_like(dataset.labels, -1).index_copy(0, told, dataset.labels[told])
+    targets = SimpleNamespace(ids=parts.test)
+    plan = SimpleNamespace(model=LABELS, dataset=dataset, known=known, targets=targets)
+    before, plain = make_model(plan).meaning, us.meaning_of(dataset.graph, known)
+    alike = told[dataset.labels[told] == dataset.labels[parts.test[0]]]
+    more = torch.stack([parts.test[0].expand(len(alike)), alike])
+    dataset.graph.edge_index = torch.cat([dataset.graph.edge_index, more, more.flip(0)], dim=1)
+    assert before is not None
+    assert torch.equal(make_model(plan).meaning, before)
+    assert not torch.equal(us.meaning_of(dataset.graph, known), plain)  # which takes all links there are
