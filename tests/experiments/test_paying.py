@@ -26,6 +26,7 @@ from unswayed.experiments.paying import (
     page,
     prepare,
     results,
+    smoothing,
 )
 from unswayed.experiments.paying.rows import AT, allowed, gains, rows_of, with_new_floors
 from unswayed.models import build
@@ -58,7 +59,7 @@ def blocks():
 def kept(blocks, tmp_path, monkeypatch):
     """The results of two splits."""
     monkeypatch.setattr(bench, "load", lambda name, fetch: blocks)
-    monkeypatch.setattr(methods, "NOISES", (us.Flip(beta=0.9), us.AddDelete(p_add=0.01, p_delete=0.6)))
+    monkeypatch.setattr(smoothing, "NOISES", (us.Flip(beta=0.9), us.AddDelete(p_add=0.01, p_delete=0.6)))
     monkeypatch.setattr(methods, "GROUPS", (5,))
     said = []
     wanted = cases((0, 1), ["highschool"], ["inductive"], ["floors", "label ballots", "hashed", "smoothed"])
@@ -155,9 +156,9 @@ def test_ballots_under_noise_are_the_frozen_ones(blocks):
     """Summed as whole numbers they give the answers of the frozen model, for nodes without a known label."""
     known = blocks.labels.clone()
     known[60:] = -1
-    table = methods.ballots_of(blocks, known)
+    table = smoothing.ballots_of(blocks, known)
     frozen = us.LabelBallots(3).freeze(blocks.graph, known=known)
-    said = methods.Tally()(table, blocks.graph.edge_index)[60:]
+    said = smoothing.Tally()(table, blocks.graph.edge_index)[60:]
     exact = frozen(blocks.graph.x, blocks.graph.edge_index)[60:]
     clear = exact.sort(dim=1).values.diff(dim=1)[:, -1] > 0.01
     assert torch.equal(said.argmax(dim=1)[clear], exact.argmax(dim=1)[clear])
@@ -303,19 +304,36 @@ def test_networks_under_noise_are_means_of_as_many_as_floors_are(blocks, monkeyp
     dataset = replace(blocks, num_features=4, data=data)
     monkeypatch.setattr(bench, "load", lambda name, fetch: dataset)
     monkeypatch.setattr(bench, "taught", lambda *_, **__: None)
-    monkeypatch.setattr(methods, "TRAINED_UNDER", {us.Flip(beta=0.9): (us.Flip(beta=0.8),)})
+    monkeypatch.setattr(smoothing, "TRAINED_UNDER", {us.Flip(beta=0.9): (us.Flip(beta=0.8),)})
     drawn = []
 
     def untrained(name, *_, seed, **__):
         drawn.append(build(name, 4, 3, seed=seed))
         return drawn[-1]
 
-    monkeypatch.setattr(methods, "fit", untrained)
+    monkeypatch.setattr(smoothing, "fit", untrained)
     own = bench.Bench.of(Case("cora", "inductive", 0, "smoothed"))
-    ((noises, network),) = methods.mean_networks(own)
+    ((noises, network),) = smoothing.mean_networks(own)
     assert noises == (us.Flip(beta=0.8),)
     with torch.no_grad():
         said = torch.stack([member(data.x, data.edge_index) for member in drawn])
         assert torch.allclose(network(data.x, data.edge_index), said.mean(dim=0), atol=1e-5)
     assert len(said) == MEMBERS
     assert not torch.equal(said[0], said[1])
+
+
+def test_a_model_without_links_is_among_what_noise_may_choose(blocks, tmp_path, monkeypatch):
+    features = torch.nn.functional.one_hot(blocks.labels).float()  # which say all, and links say nothing more
+    shuffled = torch.randint(120, (2, 300), generator=torch.Generator().manual_seed(0))
+    links = torch.cat([shuffled, shuffled.flip(0)], dim=1).unique(dim=1)
+    data = Data(x=features, edge_index=links[:, links[0] != links[1]], y=blocks.labels)
+    clear = replace(blocks, name="cora", num_features=3, data=data)
+    monkeypatch.setattr(bench, "load", lambda name, fetch: clear)
+    monkeypatch.setattr(smoothing, "NOISES", (us.Flip(beta=0.9), us.AddDelete(p_add=0.0, p_delete=0.95)))
+    monkeypatch.setattr(smoothing, "TRAINED_UNDER", {})
+    wanted = cases((0,), ["cora"], ["inductive"], ["floors", "smoothed"])
+    prepare(wanted, runs=tmp_path, samples=1000, say=lambda words: None)
+    best = next(row for row in rows_of(results(tmp_path)) if row["method"] == "smoothed")
+    assert best["model"].endswith("no links")
+    assert best["base_accuracy"] == best["accuracy_edgeless"] == pytest.approx(1.0)
+    assert best["certified_accuracy"]["5"] == pytest.approx(1.0)

@@ -130,7 +130,7 @@ def side_by_side(data: "Dataset", parts: "Split") -> Shown:
     import torch
 
     import unswayed as us
-    from unswayed.experiments.paying.methods import Tally, ballots_of
+    from unswayed.experiments.paying.smoothing import Tally, ballots_of
     from unswayed.models.floors import floor
     from unswayed.models.training import fit
     from unswayed.models.training.ballot_settings import BallotSettings

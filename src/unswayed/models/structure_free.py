@@ -80,6 +80,11 @@ def all_floors(
     return found
 
 
+def fair(names: Iterable[str], protocol: str) -> list[str]:
+    """The floors that have seen no more than the protocol allows."""
+    return [name for name in names if protocol in name or "distilled" not in name]
+
+
 def _best(
     name: str,
     dataset: Dataset,

@@ -16,7 +16,8 @@ from unswayed.ballots.hashed import Hashed
 from unswayed.experiments.hiding.bench import Bench
 from unswayed.experiments.hiding.shared import deletions
 from unswayed.experiments.kept_results import Arrays, Facts
-from unswayed.experiments.paying.methods import Hearsay, Tally, ballots_of
+from unswayed.experiments.paying.methods import Hearsay
+from unswayed.experiments.paying.smoothing import Tally, ballots_of
 from unswayed.models.structure_free import all_floors
 from unswayed.models.training import fit
 from unswayed.models.training.ballot_settings import BallotSettings

@@ -11,6 +11,8 @@ import unswayed as us
 from unswayed.datasets import Dataset, Split, load, split
 from unswayed.experiments.kept_results import Arrays, Facts
 from unswayed.experiments.paying import Case
+from unswayed.models.floors import Floor
+from unswayed.models.structure_free import all_floors
 from unswayed.models.training.teacher import taught
 from unswayed.models.training.view import view
 
@@ -28,6 +30,7 @@ class Bench:
     samples: int
     taught: dict[str, Tensor] = field(default_factory=dict)  # what a teacher said, by protocol
     heard: Arrays = field(default_factory=dict)  # votes that no training decides, by name
+    measured: dict[str, Floor] = field(default_factory=dict)  # structure-free models, by name
 
     @classmethod
     def of(cls, case: Case, *, device: str = "cpu", samples: int = 10_000) -> "Bench":
@@ -72,8 +75,21 @@ class Bench:
 
     def soft_labels(self) -> Tensor:
         """What networks under noise learn: of every node that may be seen, the word of the best teacher."""
-        seen = view(self.dataset, self.parts, self.case.protocol).to(self.device)
-        return taught(seen, self.dataset.num_classes, seed=self.case.seed, device=self.device)
+        protocol = self.case.protocol
+        if protocol not in self.taught:
+            seen = view(self.dataset, self.parts, protocol).to(self.device)
+            classes = self.dataset.num_classes
+            self.taught[protocol] = taught(seen, classes, seed=self.case.seed, device=self.device)
+        return self.taught[protocol]
+
+    def floors(self) -> dict[str, Floor]:
+        """Every structure-free model of this graph and split, by name."""
+        if not self.measured:
+            found = all_floors(
+                self.dataset, self.parts, seed=self.case.seed, device=self.device, taught_already=self.taught
+            )
+            self.measured.update(found)
+        return self.measured
 
     def right(self, model: nn.Module, edges: Tensor) -> float:
         """The share of test nodes about which the model is right on a graph with these edges."""

@@ -21,7 +21,7 @@ from unswayed.experiments.paying import (
     Result,
     free_of_protocol,
 )
-from unswayed.models.structure_free import ALL_SEEN
+from unswayed.models.structure_free import ALL_SEEN, fair
 from unswayed.theory.noise import noise_from_dict
 from unswayed.votes import Votes
 
@@ -148,14 +148,14 @@ def stricter(result: Result) -> Row:
 
 def allowed(heights: dict[str, float], protocol: str, method: str) -> list[str]:
     """The floors that have seen no more than the protocol allows, and learnt from no more nodes than the method's networks."""
-    fair = [name for name in heights if protocol in name or "distilled" not in name]
-    return [name for name in fair if name != ALL_SEEN or method.startswith(LEARN_ALL_SEEN)]
+    names = fair(heights, protocol)
+    return [name for name in names if name != ALL_SEEN or method.startswith(LEARN_ALL_SEEN)]
 
 
 def height(heights: dict[str, float], protocol: str, method: str) -> Row:
     """The floors of a row, and the strongest that it is held against; None where none was measured."""
-    fair = [heights[name] for name in allowed(heights, protocol, method)]
-    return {"floor": max(fair, default=None), "floors": heights}
+    beside = [heights[name] for name in allowed(heights, protocol, method)]
+    return {"floor": max(beside, default=None), "floors": heights}
 
 
 def with_new_floors(rows: Sequence[Row], results: Sequence[Result]) -> list[Row]:
