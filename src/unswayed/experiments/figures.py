@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unswayed.errors import InputError
+from unswayed.experiments.saved_figures import save
 from unswayed.experiments.settings import ALPHAS, BETAS, SAMPLES, Panel
 from unswayed.experiments.spread import deviation
 from unswayed.report.plots import COLOURS, STYLES
@@ -88,7 +89,7 @@ def _sheet(count: int, stem: Path) -> Iterator[list["Axes"]]:
     yield list(axes.flat[:count])
     stem.parent.mkdir(parents=True, exist_ok=True)
     for path in _paths(stem):
-        figure.savefig(path, dpi=110, metadata={"Date": None} if path.suffix == ".svg" else None)
+        save(figure, path, dpi=110)
     pyplot.close(figure)
 
 

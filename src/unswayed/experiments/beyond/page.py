@@ -12,6 +12,7 @@ from unswayed.experiments.beyond import LEVELS, Result
 from unswayed.experiments.beyond.rows import AT, KINDS, chosen_rows, rows_of
 from unswayed.experiments.marked_pages import fill
 from unswayed.experiments.rows import beside_earlier, write_rows
+from unswayed.experiments.saved_figures import save
 from unswayed.experiments.spread import plus_minus
 
 BESIDE = ("adaptive", "sparse_smoothing_comparison")  # what benchmarks of these names left beside it
@@ -102,6 +103,6 @@ def draw(rows: Sequence[Row], out: Path) -> list[Path]:
         axes[0][0].set_ylabel("certified accuracy")
         axes[0][-1].legend(fontsize=7, title="p_add / p_delete", title_fontsize=7)
         figure.tight_layout()
-        figure.savefig(out / f"beyond-{kind}.svg", metadata={"Date": None})
+        save(figure, out / f"beyond-{kind}.svg")
         plt.close(figure)
     return [out / f"beyond-{kind}.svg" for kind in KINDS]

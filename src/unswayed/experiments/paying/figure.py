@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from unswayed.errors import InputError
 from unswayed.experiments.paying import DATASETS
 from unswayed.experiments.paying.rows import AT, Group, gains, grouped
+from unswayed.experiments.saved_figures import save
 from unswayed.experiments.spread import standard_error
 from unswayed.report.plots import COLOURS
 
@@ -42,7 +43,7 @@ def draw(rows: Sequence[Row], stem: Path, protocol: str = "inductive") -> list[P
     figure.supylabel("certified accuracy above the floor", fontsize="medium")
     paths = [stem.with_suffix(".png"), stem.with_suffix(".svg")]
     for path in paths:
-        figure.savefig(path, dpi=130, metadata={"Date": None} if path.suffix == ".svg" else None)
+        save(figure, path, dpi=130)
     pyplot.close(figure)
     return paths
 
