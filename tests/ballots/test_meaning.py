@@ -9,9 +9,10 @@ from safetensors.torch import load_file, save_file
 from torch_geometric.data import Data
 
 import unswayed as us
+from unswayed.ballots.labels import unlike
 from unswayed.ballots.links import Links
-from unswayed.ballots.meaning import suited, unlike
-from unswayed.errors import InputError
+from unswayed.ballots.meaning import suited
+from unswayed.errors import DoubtfulSetting, InputError
 
 from .cases import awakened, random_graph, some_known
 from .test_networks import neighbours, slow_label_ballot
@@ -112,7 +113,9 @@ def test_a_market_is_proved_by_what_labels_mean_and_the_prospect_says_so():
     nodes = (known < 0).nonzero()[:, 0]
     truth = data.y[nodes].numpy()
     at = [0, 1, 3]
-    plain = us.prove(us.LabelBallots(2).freeze(data, known=known), us.Row(data, nodes)).accuracy(truth, at=at)
+    with pytest.warns(DoubtfulSetting, match="meaning=us.meaning_of"):
+        taken = us.LabelBallots(2).freeze(data, known=known)
+    plain = us.prove(taken, us.Row(data, nodes)).accuracy(truth, at=at)
     model = us.LabelBallots(2, meaning=us.meaning_of(data, known)).freeze(data, known=known)
     meant = us.prove(model, us.Row(data, nodes)).accuracy(truth, at=at)
     assert (meant > plain + 0.1).all()

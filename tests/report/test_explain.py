@@ -3,6 +3,7 @@ import pytest
 
 import unswayed as us
 from unswayed.certificates.advice import samples_needed
+from unswayed.errors import InputError
 from unswayed.report.explain import explain
 from unswayed.report.html import facts
 from unswayed.report.summary import summarise
@@ -103,10 +104,16 @@ def test_losing_every_link_is_covered_only_where_every_link_is_an_entry(kind):
     graph = type(
         "D", (), {"edge_index": np.array([[0, 1, 0, 2], [1, 0, 2, 0]]), "num_nodes": 100, "y": None}
     )()
-    assert explain(summarise(said_of("row"), data=graph), 0).facts["wall"] is not None
+    assert explain(summarise(said_of("row", deletes=2, ones=2), data=graph), 0).facts["wall"] is not None
     found = summarise(said_of(kind), data=graph)
     assert explain(found, 0).facts["wall"] is None
     assert facts(found, graph)["columns"]["wall"] == [False]
+
+
+def test_another_graph_than_was_certified_is_refused():
+    graph = type("D", (), {"edge_index": np.array([[0, 1], [1, 0]]), "num_nodes": 100, "y": None})()
+    with pytest.raises(InputError, match="node 0 has 1 link there, and had 9"):
+        summarise(said_of("row"), data=graph)
 
 
 def test_no_link_is_none_to_lose():

@@ -5,6 +5,7 @@ shares (count + .1/C)/(number + .1), each to the power of the sharpness, scaled 
 is left out is left out exactly.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from unswayed.ballots.links import Links
 from unswayed.errors import InputError
 
 SMOOTHING = 0.1  # of one label, spread over all classes
+CLEARLY = 3  # standard deviations
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,3 +128,15 @@ def meant(said: Tensor, sure: Tensor, meaning: Tensor | None) -> Tensor:
         return said
     known, heard = meaning.to(said)
     return torch.where(sure[:, None], said @ known, said @ heard)
+
+
+def unlike(links: Links, known: Tensor) -> bool:
+    """Whether known labels are linked to their own kind clearly less often than chance would have it: like does not go with like."""
+    one, other = known[links.voter], known[links.target]
+    both = (one >= 0) & (other >= 0)
+    if not bool(both.any()):
+        return False
+    pairs = float(both.sum()) / 2
+    chance = float(((one[both].bincount() / both.sum()) ** 2).sum())
+    spread = math.sqrt(chance * (1 - chance) / pairs)
+    return float((one == other)[both].double().mean()) < chance - CLEARLY * spread

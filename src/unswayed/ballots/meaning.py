@@ -4,18 +4,16 @@ Label ballots take a neighbour's label for the node's. Where links go mostly to 
 whom they defraud) a label speaks for other labels than itself: for those whose bearers it is met beside more often than elsewhere.
 """
 
-import math
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from unswayed.ballots.labels import as_labels, read_known, two_hop
+from unswayed.ballots.labels import as_labels, read_known, two_hop, unlike
 from unswayed.ballots.links import Links
 from unswayed.ballots.networks import SHARPNESS, LabelBallots
 from unswayed.errors import InputError
 
-CLEARLY = 3  # standard deviations
 UNSURE = 10.0  # as many links as if labels told nothing, beside those that were counted
 
 
@@ -35,18 +33,6 @@ def meaning_of(data: Any, known: Any, classes: int | None = None) -> Tensor:
     told, sure = labels[links.target] >= 0, labels[links.voter] >= 0
     rows, own = said.rows[said.row], labels[links.target].clamp(min=0)
     return torch.stack([_range_one(_told(rows[where], own[where])) for where in (told & sure, told & ~sure)])
-
-
-def unlike(links: Links, known: Tensor) -> bool:
-    """Whether known labels are linked to their own kind clearly less often than chance would have it: like does not go with like."""
-    one, other = known[links.voter], known[links.target]
-    both = (one >= 0) & (other >= 0)
-    if not bool(both.any()):
-        return False
-    pairs = float(both.sum()) / 2
-    chance = float(((one[both].bincount() / both.sum()) ** 2).sum())
-    spread = math.sqrt(chance * (1 - chance) / pairs)
-    return float((one == other)[both].double().mean()) < chance - CLEARLY * spread
 
 
 def suited(data: Any, known: Any, classes: int) -> LabelBallots:

@@ -1,5 +1,6 @@
 """The ballot models of the package: LabelBallots, which needs no training, and BallotNetwork, which starts from it."""
 
+import warnings
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -7,10 +8,19 @@ import torch
 from torch import Tensor, nn
 
 from unswayed.ballots.fixed import LARGEST, SCALE
-from unswayed.ballots.labels import Said, meant, one_hop, own_labels, to_newcomers, two_hop
+from unswayed.ballots.labels import (
+    Said,
+    meant,
+    one_hop,
+    own_labels,
+    read_known,
+    to_newcomers,
+    two_hop,
+    unlike,
+)
 from unswayed.ballots.links import Links
 from unswayed.ballots.models import BallotModel
-from unswayed.errors import InputError
+from unswayed.errors import DoubtfulSetting, InputError
 from unswayed.sampling.inputs import read_graph
 from unswayed.sampling.modes import evaluating
 
@@ -51,7 +61,20 @@ class LabelBallots(BallotModel):
         """The model itself, with what these known labels say fixed as whole numbers; without any it would answer the same to all."""
         if known is None:
             raise InputError(TELL)
-        return super().freeze(data, known)
+        frozen = super().freeze(data, known)
+        if self.meaning is None and not isinstance(data, Links):  # who hands over links has looked at them
+            self._doubt(Links.of(data), known)
+        return frozen
+
+    def _doubt(self, links: Links, known: Any) -> None:
+        """Warn where neighbours' labels are rather not one's own."""
+        if unlike(links, read_known(known, links.nodes, self.classes)):
+            warnings.warn(
+                "Links go to other labels more often than to one's own here, and label ballots take a neighbour's label for the node's: "
+                "give LabelBallots(…, meaning=us.meaning_of(data, known)), which says what each label means.",
+                DoubtfulSetting,
+                stacklevel=3,
+            )
 
     def own_scores(self, x: Tensor | None, nodes: int) -> Tensor:
         """Nothing: zeros."""

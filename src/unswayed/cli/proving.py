@@ -102,9 +102,11 @@ class ProvePlan:
             from unswayed.models.training.flags import check_flags
 
             check_flags(self.dataset, self.split, self.precision, self.positive)
-        for name in ("attack_size", "groups"):
-            if getattr(self, name) is not None and getattr(self, name) < 1:
-                raise InputError(f"--{name.replace('_', '-')} must be 1 or more, not {getattr(self, name)}.")
+        for name, least in (("attack_size", 1), ("groups", 2)):
+            if getattr(self, name) is not None and getattr(self, name) < least:
+                raise InputError(
+                    f"--{name.replace('_', '-')} must be {least} or more, not {getattr(self, name)}."
+                )
 
     @property
     def hashed(self) -> bool:

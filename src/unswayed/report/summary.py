@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unswayed.certificates import Certified, Words, flags
+from unswayed.certificates.presenting import plural
 from unswayed.errors import InputError
 from unswayed.naming import Name
 from unswayed.report.neighbourhood import simple_edges
@@ -272,12 +273,22 @@ def _fitting(certs: Certified, values: npt.ArrayLike | None, name: str) -> IntAr
 
 def _degrees(certs: Certified, data: Any) -> IntArray | None:
     """Neighbours of each target node; edges of each target graph; None where neither is known."""
-    ones, row = certs.about.ones, certs.about.threat.get("kind") in ("row", "row-new")
-    if data is None or isinstance(data, Sequence) or (row and ones is not None):
+    ones, kind = certs.about.ones, certs.about.threat.get("kind")
+    row = kind in ("row", "row-new")
+    if data is None or isinstance(data, Sequence):
         return ones if row or certs.unit != "node" else None
     count = max(int(data.num_nodes), int(certs.targets.max()) + 1)
     sources, _ = simple_edges(np.asarray(data.edge_index).reshape(2, -1), count)
-    return np.bincount(sources, minlength=count)[certs.targets].astype(np.int64)
+    found = np.bincount(sources, minlength=count)[certs.targets].astype(np.int64)
+    if not row or ones is None:
+        return found
+    other = np.flatnonzero(found != ones)
+    if kind == "row" and other.size:
+        raise InputError(
+            f"`data` is not the graph that was certified: {certs.unit} {certs.about.target_name(int(other[0]))} has {plural(int(found[other[0]]), 'link')} "
+            f"there, and had {int(ones[other[0]]):,}. Give the graph as it was."
+        )
+    return ones
 
 
 def median(sizes: IntArray) -> int:

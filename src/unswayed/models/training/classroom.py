@@ -8,8 +8,9 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from unswayed.ballots.labels import unlike
 from unswayed.ballots.links import Links
-from unswayed.ballots.meaning import meaning_of, unlike
+from unswayed.ballots.meaning import meaning_of
 from unswayed.ballots.models import BallotModel
 from unswayed.ballots.networks import LabelBallots
 from unswayed.datasets import Dataset, Split

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch_geometric.nn import Linear
 
+from unswayed.ballots.links import Links
 from unswayed.ballots.networks import LabelBallots
 from unswayed.models.networks import DROPOUT
 from unswayed.models.training.clean import CleanSettings, fit_clean
@@ -107,5 +108,5 @@ def _spoken(seen: View, classes: int) -> Tensor:
     """The shares of what label ballots say of each node; nobody's own label enters its own score."""
     data, told = copy.copy(seen.data).cpu(), torch.cat([seen.train, seen.val]).cpu()
     known = torch.full_like(data.y, -1).index_copy(0, told, data.y[told])
-    scores: Tensor = LabelBallots(classes).freeze(data, known=known)(data.x, data.edge_index) + 1e-6
+    scores: Tensor = LabelBallots(classes).freeze(Links.of(data), known=known)(data.x, data.edge_index) + 1e-6
     return (scores / scores.sum(dim=1, keepdim=True)).to(seen.data.x)
