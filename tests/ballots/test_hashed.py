@@ -303,3 +303,39 @@ def test_a_node_that_arrives_is_asked_in_a_graph_of_its_own():
         edges = changed(asked.edge_index, [(v, NODES) for v in linked])
         votes = hashed(torch.cat([asked.x, x[i : i + 1]]), edges)[NODES]
         assert found.counts[i].tolist() == votes.tolist()
+
+
+class ReadsAll(torch.nn.Module):
+    """Goes by a position if the data has one."""
+
+    def forward(self, data):
+        pos = getattr(data, "pos", None)
+        return data.x if pos is None else data.x * pos[:, None]
+
+
+@pytest.mark.parametrize("arrives", [False, True])
+def test_what_the_vote_itself_is_never_given_is_not_proved_by(arrives):
+    x, none = torch.rand(4, 3), torch.zeros((2, 0), dtype=torch.int64)
+    data = Data(x=x, edge_index=none, pos=-torch.ones(4))
+    threat = us.Row.new(data, x[:1], [[1]]) if arrives else us.AllPairs(data, range(4))
+    with pytest.raises(UnsoundModel, match="reads pos of the data"):
+        us.prove(us.Hashed(ReadsAll(), 3), threat)
+
+
+def test_arrivals_are_refused_where_edges_carry_weights():
+    edges = torch.tensor([[0, 1], [1, 0]])
+    data = Data(x=torch.rand(3, 4), edge_index=edges, edge_weight=torch.rand(2))
+    with pytest.raises(UnsoundModel, match="edge_weight"):
+        us.prove(us.Hashed(Weighted(), 3), us.Row.new(data, data.x[:1], [[1]]))
+
+
+class Weighted(torch.nn.Module):
+    def forward(self, x, edge_index, edge_weight=None):
+        return x
+
+
+def test_how_many_nodes_there_are_is_never_guessed_from_edges():
+    edges = torch.tensor([[0, 1], [1, 0]])
+    for model in (us.Hashed(Weighted(), 3).eval(), us.PairBallots(0, 2).eval()):
+        with pytest.raises(InputError, match="how many nodes"):
+            model(None, edges)

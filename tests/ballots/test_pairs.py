@@ -172,6 +172,16 @@ def test_prove_freezes_and_covers_graphs_and_listed_pairs():
     assert listed.about.entries.tolist() == [2]
 
 
+def test_after_a_proof_the_network_speaks_as_it_was_proved():
+    first, data = net(), graph(1)
+    state = first.freeze([data]).state_dict()
+    second = net(seed=3).train()
+    second.load_state_dict({**second.state_dict(), **state})
+    proofs = us.prove(second, us.AllPairs([data]))
+    assert not second.training
+    assert int(second(data.x, data.edge_index).argmax()) == proofs.label[0]
+
+
 def test_nodes_are_refused_with_what_to_do():
     with pytest.raises(InputError, match="BallotNetwork"):
         us.prove(net(), us.Row(graph(1), [0]))

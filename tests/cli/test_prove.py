@@ -116,6 +116,13 @@ def test_explain_tells_who_speaks_and_the_cheapest_attack(call):
         assert words in out
 
 
+def test_explain_proves_a_node_afresh(call_json):
+    row = next(row for row in call_json("prove", *FILES)["targets"] if row["target"] == "9")
+    told = call_json("explain", "9", *FILES[:-1], "--model", "label-ballots")
+    assert (told["size"], told["label"]) == (row["size"], row["label"])
+    assert len(told["witness"]) == row["size"] + 1
+
+
 @pytest.mark.parametrize("factory", ["labels", "network"])
 def test_a_ballot_model_of_ones_own_is_frozen_with_the_known_labels(call_json, here, factory):
     (here / "ballots.py").write_text(BALLOTS)
@@ -185,7 +192,7 @@ BAD = {
     ),
     "attack size 0": (f"{PROVE} --model ballots --attack-size 0", "1 or more"),
     "groups without hashing": (f"{PROVE} --groups 5", "--groups is for"),
-    "no groups": (f"{PROVE} --model hashed:gcn --groups 0", "1 or more"),
+    "no groups": (f"{PROVE} --model hashed:gcn --groups 0", "2 or more"),
     "an unknown kind of voter": (f"{PROVE} --model ballots --voters loud", "--voters"),
     "an unknown positive label": (f"{PROVE} --positive fraud", "fraud"),
     "label ballots under all pairs": (f"{PROVE} --threat all-pairs", "Row"),

@@ -335,10 +335,13 @@ class Told(torch.nn.Module):
 
 @pytest.mark.parametrize("make", [us.Row, us.AllPairs])
 def test_what_a_graph_says_beside_its_features_is_what_the_service_knows(data, make):
-    mine, other = copy.copy(data), copy.copy(data)
+    mine, same, other = (copy.copy(data) for _ in range(3))
     mine.told, other.told = torch.zeros(N, dtype=torch.int64), torch.ones(N, dtype=torch.int64)
+    same.told = mine.told.clone()
     service = us.Smoothed(Told(), FLIP, mine, samples=50, audit=0)
-    assert service.certify(make(other, [0, 1]), seed=1).label.tolist() == [0, 0]
+    assert service.certify(make(same, [0, 1]), seed=1).label.tolist() == [0, 0]
+    with pytest.raises(InputError, match="another graph"):
+        service.certify(make(other, [0, 1]), seed=1)
 
 
 def test_bad_settings_are_refused(model, data):

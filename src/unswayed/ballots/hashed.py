@@ -14,6 +14,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from unswayed.ballots.links import NO_NODES
 from unswayed.ballots.one_graph import OneGraph, check_alone, check_reads_sources
 from unswayed.ballots.unaltered import check_unaltered
 from unswayed.certificates.hashed import HashedProofs
@@ -185,14 +186,14 @@ def questions(threat: Any) -> Iterator[tuple[Graph, Tensor | None]]:
     """Every graph that the model is asked about, with the nodes to be classified in it; None for the graph as a whole."""
     if threat.kind != "row-new":
         for graph in getattr(threat, "graphs", None) or [threat.graph]:
-            yield graph, threat.nodes
+            # the module itself is given features and edges alone: a model that reads anything else must not be proved by it
+            yield replace(graph, extras={}, left_out=(*graph.left_out, *graph.extras)), threat.nodes
         return
     for target, linked in enumerate(threat.neighbours):  # each who arrives is node n of a graph of its own
         old: Graph = threat.graph
         links = torch.stack([linked, torch.full_like(linked, old.num_nodes)])
-        x = None if old.x is None else torch.cat([old.x, threat.x[target : target + 1]])
         pairs = torch.cat([old.pairs, links], dim=1)  # the new ones come last in the order of entries too
-        yield Graph(old.num_nodes + 1, pairs, old.loops, x), torch.tensor([old.num_nodes])
+        yield replace(threat.joined(target), pairs=pairs), torch.tensor([old.num_nodes])
 
 
 class Hearing:
@@ -222,7 +223,7 @@ class Hearing:
 def separate(x: Tensor | None, edge_index: Tensor, batch: Tensor | None) -> Iterator[tuple[Graph, Tensor]]:
     """Each graph of a batch by itself on the CPU, its nodes numbered from 0, its directed edges merged and sorted."""
     edges = edge_index.detach().cpu()
-    sizes = [_number_of_nodes(x, edges)] if batch is None else torch.bincount(batch.detach().cpu()).tolist()
+    sizes = [_number_of_nodes(x)] if batch is None else torch.bincount(batch.detach().cpu()).tolist()
     if batch is not None and bool((batch[1:] < batch[:-1]).any()):
         raise InputError("Hashed needs the nodes of each graph side by side in the batch.")
     start = 0
@@ -241,7 +242,7 @@ def _bare(size: int, x: Tensor | None, start: int) -> Graph:
     return Graph(size, none, none[0], None if x is None else x[start : start + size].detach().cpu())
 
 
-def _number_of_nodes(x: Tensor | None, edges: Tensor) -> int:
-    if x is not None:
-        return len(x)
-    return int(edges.max()) + 1 if edges.numel() else 1
+def _number_of_nodes(x: Tensor | None) -> int:
+    if x is None:
+        raise InputError(NO_NODES)
+    return len(x)

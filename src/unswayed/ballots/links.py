@@ -8,6 +8,12 @@ from torch import Tensor
 
 from unswayed.sampling.inputs import Graph, read_graph
 
+# asked without features and batch: what the edges name would be another graph once the last node's edges are gone
+NO_NODES = (
+    "Without features nobody says how many nodes there are, since some may have no edge: give batch too, as in "
+    "model(None, edge_index, torch.zeros(n, dtype=torch.int64))."
+)
+
 
 @dataclass(frozen=True, eq=False)
 class Links:

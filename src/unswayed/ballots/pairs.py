@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from unswayed.ballots.counts import READOUTS, CountsScore, node_keys
 from unswayed.ballots.fixed import EXACT, LARGEST, SCALE, check_not_structural, fixed
-from unswayed.ballots.links import Links, codes
+from unswayed.ballots.links import NO_NODES, Links, codes
 from unswayed.ballots.tables import EXACT_TWINS, Tabled
 from unswayed.ballots.unaltered import check_unaltered
 from unswayed.certificates.proofs import Proofs
@@ -149,6 +149,7 @@ class PairBallots(Tabled):
                 "BallotNetwork."
             )
         graphs = threat.graphs  # type: ignore[attr-defined]
+        self.eval()  # what is proved is what the tables say, and so must the network from now on
         if not self.frozen:
             self.freeze(graphs)
         listed = getattr(threat, "pairs", None)
@@ -240,7 +241,7 @@ class PairBallots(Tabled):
     def _features(self, x: Tensor | None, edge_index: Tensor, batch: Tensor | None) -> Tensor:
         if x is not None or batch is not None:
             return self._checked(x, len(x) if x is not None else len(batch)).to(edge_index.device)  # type: ignore[arg-type]
-        return self._checked(x, int(edge_index.max()) + 1 if edge_index.numel() else 1).to(edge_index.device)
+        raise InputError(NO_NODES)
 
     def _checked(self, x: Tensor | None, nodes: int) -> Tensor:
         if not self.in_channels:

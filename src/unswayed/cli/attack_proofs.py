@@ -11,11 +11,8 @@ import numpy.typing as npt
 
 from unswayed.certificates import Certified
 from unswayed.certificates.presenting import plural
-from unswayed.cli.provers import HASHED, LABELS, TRAINED
-from unswayed.cli.proving import prove_words
+from unswayed.cli.proving import prove_asked, proved_by_name
 from unswayed.cli.record import CERTIFICATES, Record, open_run
-
-PROVED = (LABELS, TRAINED)
 
 
 @dataclass(frozen=True)
@@ -84,12 +81,4 @@ def met(words: dict[str, Any], store: Path | None) -> Met | None:
         record, found = open_run(store)
         certs = record.certify(found)
         return Met(certs, record) if certs.confidence is None else None
-    if words["model"] not in PROVED and not str(words["model"]).startswith(HASHED):
-        return None
-    asked = {
-        name: words[name]
-        for name in ("dataset", "edges", "features", "labels", "nodes", "threat", "model", "protocol", "seed")
-    }
-    more = dict.fromkeys(("voters", "attack_size", "precision", "groups", "positive")) | {"device": "cpu"}
-    certs, record = prove_words({**asked, **more, "store": store, "floor": False})
-    return Met(certs, record)
+    return Met(*prove_asked(words, store)) if proved_by_name(words["model"]) else None

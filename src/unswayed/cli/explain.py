@@ -25,7 +25,11 @@ EXAMPLES = """
   unswayed explain 17 --store runs/cora
 
   unswayed explain 17 --dataset cora --model gcn-mean --samples 5000
+
+  unswayed explain 17 --dataset cora --model label-ballots
 """
+
+NOISE = ("beta", "p_add", "p_delete", "top")  # words that say something of votes alone
 
 
 @app.command(epilog=EXAMPLES)
@@ -92,6 +96,7 @@ def _stored(store: Path, node: str, words: dict[str, object]) -> "Explanation":
 
 def _fresh(words: dict[str, object], node: str) -> "Explanation":
     from unswayed.cli.inputs import PARTS
+    from unswayed.cli.proving import prove_asked, proved_by_name
     from unswayed.errors import InputError
     from unswayed.report.explain import explain as facts
 
@@ -99,7 +104,15 @@ def _fresh(words: dict[str, object], node: str) -> "Explanation":
     if "," in node or (part and words["dataset"] is not None):  # only nodes of one's own files have names
         raise InputError(f"explain takes one node, not {node!r}.")
     asked = {**words, "nodes": f"{node},"} if part else words
-    certs, record = certify_words(asked, want=None, store=None)
+    if proved_by_name(words["model"]):
+        for name in NOISE:
+            if words[name] is not None:
+                raise InputError(
+                    f"--model {words['model']} is proved without noise: leave --{name.replace('_', '-')} out."
+                )
+        certs, record = prove_asked(asked)
+    else:
+        certs, record = certify_words(asked, want=None, store=None)
     return facts(record.summarise(certs), 0)
 
 

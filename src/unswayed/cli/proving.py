@@ -83,6 +83,11 @@ class ProvePlan:
             raise InputError(
                 "Label ballots are for nodes; for whole graphs use --model ballots or hashed:gin."
             )
+        if self.model == LABELS and self.threat == "inject":
+            raise InputError(
+                "Label ballots repeat what neighbours say, and fake nodes can be anybody's neighbours; against them use "
+                "--model ballots --voters features."
+            )
         options = dict.fromkeys(("voters", "attack_size", "precision"), TRAINED) | {"groups": "hashed:…"}
         for name, meant in options.items():
             if getattr(self, name) is not None and not (
@@ -166,6 +171,19 @@ def prove_words(words: dict[str, Any]) -> tuple[Certified, Record]:
         keep_weights(store, model)
         certs.save(store / CERTIFICATES)
     return certs, record
+
+
+def proved_by_name(model: Any) -> bool:
+    """Whether a model of this name is proved, not asked under noise."""
+    return model in (LABELS, TRAINED) or str(model).startswith(HASHED)
+
+
+def prove_asked(words: dict[str, Any], store: Path | None = None) -> tuple[Certified, Record]:
+    """Prove what words of another command ask for, which know nothing of how models are proved; without a floor."""
+    shared = ("dataset", "edges", "features", "labels", "nodes", "threat", "model", "protocol", "seed")
+    more = dict.fromkeys(("voters", "attack_size", "precision", "groups", "positive"))
+    asked = {name: words[name] for name in shared}
+    return prove_words({**asked, **more, "device": "cpu", "store": store, "floor": False})
 
 
 def make_plan(words: dict[str, Any]) -> ProvePlan:

@@ -21,7 +21,9 @@ from unswayed.errors import UnsoundModel
 from unswayed.sampling.inputs import update_hash
 from unswayed.sampling.sources import (
     LENIENT,
+    Bound,
     Parts,
+    bound_by,
     by_name,
     is_library,
     name_of,
@@ -68,6 +70,13 @@ def share_state(one: Any, other: Any) -> bool:
     mine.of(one, "the classifier")
     theirs.of(other, "the classifier")
     return any(isinstance(mine.known[each][0], STATE) for each in mine.known.keys() & theirs.known.keys())
+
+
+def bindings(model: Any) -> list[Bound]:
+    """Every name of the user's own that the classifier's code goes by, with what it is bound to now."""
+    seen = _Fingerprint()
+    seen.of(model, "the classifier")
+    return [bound for value, _ in seen.known.values() for bound in bound_by(value)]
 
 
 def settings_of(model: nn.Module) -> dict[str, bytes]:

@@ -5,6 +5,8 @@ import importlib.util
 import inspect
 import sys
 import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -18,6 +20,7 @@ GLOBALS, PARTS, FILES = ("LOAD_GLOBAL", "LOAD_NAME"), ("LOAD_ATTR", "LOAD_METHOD
 READING = threading.Lock()  # finding a class in its file fails in two threads at once, up to Python 3.12
 
 Parts = list[tuple[str, Any]]
+MISSING = object()
 
 
 def name_of(thing: Any) -> str:
@@ -36,6 +39,43 @@ def of_class(kind: type) -> Parts:
     bases = [base for base in kind.__mro__ if not is_library(base)]
     makers = [] if is_library(type(kind)) else [("metaclass", type(kind))]
     return [*((name_of(base), _own_class(base)) for base in bases), *makers]
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """Names in a class or a file, and what each is bound to; others may bind it to something else."""
+
+    place: Mapping[str, Any]
+    names: dict[str, Any]
+    whole: bool = False  # no further name may appear either
+
+    def holds(self) -> bool:
+        """Whether they still are."""
+        if (
+            self.whole
+            and {name for name in self.place if _counts(name, self.place[name])} != self.names.keys()
+        ):
+            return False
+        return all(self.place.get(name, MISSING) is value for name, value in self.names.items())
+
+
+def bound_by(thing: Any) -> list[Bound]:
+    """What the user's own code in a class or function depends on by name."""
+    if isinstance(thing, type):
+        own = [vars(base) for base in thing.__mro__ if not is_library(base) and not _is_installed(base)]
+        return [Bound(held, {n: v for n, v in held.items() if _counts(n, v)}, whole=True) for held in own]
+    if not isinstance(thing, FunctionType) or not _is_own(thing.__module__):
+        return []
+    held, parts = thing.__globals__, _names(thing.__code__, PARTS)
+    read = {name: held.get(name, MISSING) for name in _names(thing.__code__, GLOBALS)}
+    files = [value for value in read.values() if isinstance(value, ModuleType) and _is_own(value.__name__)]
+    inside = [Bound(vars(file), {n: vars(file)[n] for n in parts & vars(file).keys()}) for file in files]
+    return [Bound(held, read), *inside]
+
+
+def _counts(name: str, value: Any) -> bool:
+    """Whether a name in a class is the user's: not what Python keeps there for itself."""
+    return not name.startswith(("__", "_abc_")) or callable(value)
 
 
 def _own_class(kind: type) -> Parts:

@@ -13,9 +13,8 @@ from unswayed.certificates.protocol import Certified
 from unswayed.errors import RefusedVotes
 from unswayed.proving import prove
 from unswayed.sampling.beforehand import check_surroundings
-from unswayed.sampling.digest import describe_model
 from unswayed.sampling.threats import Row, Threat
-from unswayed.serving.unchanged import check_unchanged
+from unswayed.serving.unchanged import Watched
 
 OTHERWISE = "{} of {} nodes had another label or size when they were proved again, so nothing is answered; make a new service."
 
@@ -28,15 +27,25 @@ class Exact:
 
     def __init__(self, model: Any, graph: Any, names: Sequence[Any] = (), own: bool = True) -> None:
         """`own` says that nobody else holds the model, so that it stays as it is."""
-        self.model, self.graph, self.names, self.own = model, graph, tuple(names), own
+        self.model, self.graph, self.names = model, graph, tuple(names)
         told = provable(model, graph.num_nodes)
         self.everyone = Row(graph, told if told.any() else ~told)  # where all are refused, that is said
         self.proofs = self._proved(self.everyone)
         self.place = np.full(graph.num_nodes, -1)
         self.place[self.everyone.targets] = np.arange(len(self.everyone))
-        self.described = describe_model(model)
+        self.watched = Watched(model, own)
         self.audited: dict[str, Any] = {}
         self.refusal: str | None = None
+
+    @property
+    def reads_data(self) -> bool:
+        """What is proved reads features and links alone."""
+        return False
+
+    @property
+    def described(self) -> Mapping[str, str]:
+        """The model's name and hash."""
+        return self.watched.described
 
     @property
     def about(self) -> dict[str, Any]:
@@ -61,8 +70,7 @@ class Exact:
 
     def _check_model(self) -> None:
         check_surroundings()
-        if not self.own:
-            check_unchanged(self.model, self.described)
+        self.watched.check()
 
     def _proved(self, threat: Threat) -> Certified:
         proofs = prove(self.model, threat)

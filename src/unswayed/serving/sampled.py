@@ -18,13 +18,13 @@ from unswayed.polling import counted, describe, whole_samples
 from unswayed.runners import SerialRunner
 from unswayed.sampling.audit import asked_again, complaint
 from unswayed.sampling.beforehand import check_surroundings
-from unswayed.sampling.digest import describe_model
 from unswayed.sampling.engines import Engine, choose
 from unswayed.sampling.question import MOST, Question
+from unswayed.sampling.signatures import style_of
 from unswayed.sampling.threads import threads
 from unswayed.sampling.threats import Threat
 from unswayed.serving.settings import Settings
-from unswayed.serving.unchanged import check_unchanged
+from unswayed.serving.unchanged import Watched
 from unswayed.votes import Votes
 
 EACH = 10  # samples of one target in an audit
@@ -35,9 +35,9 @@ class Sampled:
 
     def __init__(self, model: Any, everyone: Threat, settings: Settings, own: bool = True) -> None:
         """`own` says that nobody else holds the model, so that it stays as it is."""
-        self.settings, self.everyone, self.own = settings, everyone, own
+        self.settings, self.everyone = settings, everyone
         self.question = settings.question(model, everyone)
-        self.described, self.words = describe_model(model), settings.words(model)
+        self.watched, self.words = Watched(model, own), settings.words(model)
         self.engines: dict[str, Engine] = {}
         # one request at a time: the model's mode and torch's threads belong to all
         self.asking = threading.Lock()
@@ -45,6 +45,16 @@ class Sampled:
         self.refusal: str | None = None
         with self.asking:
             self._engine(self.question)
+
+    @property
+    def reads_data(self) -> bool:
+        """Whether the model is given the data as a whole, and may read anything in it."""
+        return style_of(self.question.model, self.everyone) == "data"
+
+    @property
+    def described(self) -> Mapping[str, str]:
+        """The model's name and hash."""
+        return self.watched.described
 
     @property
     def about(self) -> dict[str, Any]:
@@ -78,8 +88,7 @@ class Sampled:
 
     def _check_model(self) -> None:
         check_surroundings()
-        if not self.own:
-            check_unchanged(self.question.model, self.described)
+        self.watched.check()
 
     def _engine(self, question: Question) -> Engine:
         """The engine for this kind of threat: chosen and tried when the first of its kind comes, or for one that it does not fit."""

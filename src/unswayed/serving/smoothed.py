@@ -105,7 +105,7 @@ class Smoothed:
     def _threat(self, nodes: Any) -> Threat:
         if not isinstance(nodes, Threat):
             return Row(self.graph, nodes)
-        if not all(_same(graph, self.graph) for graph in _graphs(nodes)):
+        if not all(_same(graph, self.graph, self._asked.reads_data) for graph in _graphs(nodes)):
             raise InputError(
                 "These nodes are of another graph than the service's; make a new service for it."
             )
@@ -165,10 +165,16 @@ def _graphs(threat: Threat) -> list[Any]:
     ]
 
 
-def _same(graph: Any, own: Still) -> bool:
-    """Whether a threat's graph is the service's: its links and features, and what nodes are called where both say it."""
+def _same(graph: Any, own: Still, reads_data: bool) -> bool:
+    """Whether a threat's graph is the service's: its links, features and which data edges carry, what nodes are called where both say it;
+    for a model that is given the data as a whole, everything in it."""
+    if graph is own:
+        return True
     alike = not graph.names or not own.names or graph.names == own.names
-    return graph is own or (alike and graph.digest() == own.digest())
+    if not alike or graph.edge_data != own.edge_data or graph.digest() != own.digest():
+        return False
+    beyond, known = ((one.left_out, one.kind, one.constants()) for one in (graph, own))
+    return not reads_data or beyond == known
 
 
 def _on(threat: Threat, graph: Still) -> Threat:

@@ -77,7 +77,8 @@ def fit_ballots(
         return network.cpu().freeze(dataset.graph, known=known).to(device)
     trusted = Links.of(dataset.graph).without(split.test)
     frozen = network.cpu().freeze(dataset.graph, known=presumed_labels(known, trusted, room.untrained))
-    return frozen.keep(seen=torch.bincount(trusted.target, minlength=trusted.nodes) > 0).to(device)
+    others = torch.ones(trusted.nodes, dtype=torch.bool).index_fill(0, split.test, False)
+    return frozen.keep(seen=others).to(device)
 
 
 @threads(1)

@@ -9,6 +9,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
 from unswayed.errors import Unsupported
+from unswayed.sampling.digest import describe_model
 from unswayed.sampling.engines.plans.recognise import recognise
 
 
@@ -118,3 +119,20 @@ def test_a_module_that_decides_by_what_it_is_handed_is_not_traced(kind: type[Net
 
 def test_a_module_that_looks_at_types_alone_is_traced_the_way_it_takes() -> None:
     assert len(recognise(Either().eval()).rounds) == 2
+
+
+class WithConstant(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = GCNConv(5, 2)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return self.conv(x, edge_index) * torch.tensor([1.0, 2.0])
+
+
+def test_a_module_is_left_as_it_was() -> None:
+    module = WithConstant().eval()
+    before, described = dict(vars(module)), describe_model(module)
+    recognise(module)
+    assert vars(module) == before
+    assert describe_model(module) == described

@@ -19,7 +19,7 @@ from unswayed.sampling.engines.plans import known, rowwise, wholes
 from unswayed.sampling.engines.plans.altered import alteration
 from unswayed.sampling.engines.plans.plan import Builder, Steps
 from unswayed.sampling.engines.plans.rewriting import folded
-from unswayed.sampling.engines.plans.tracing import POOLS, fixed_arguments, trace
+from unswayed.sampling.engines.plans.tracing import POOLS, as_it_was, fixed_arguments, trace
 
 
 class _Reader:
@@ -266,7 +266,8 @@ def trace_rowwise(module: nn.Module, name: str) -> Steps:
         module = nn.Sequential(module)
     parameters = list(inspect.signature(module.forward).parameters.values())
     fixed = {p.name: p.default for p in parameters[1:]}
-    plan = _Reader(module, trace(module, fixed), fixed).read()
+    with as_it_was(module):
+        plan = _Reader(module, trace(module, fixed), fixed).read()
     if any(step.kind not in ("input", "rowwise") for step in plan.steps):
         raise Unsupported(f"The network inside '{name}' does not act on each node alone.")
     return plan
@@ -284,4 +285,5 @@ def recognise(model: nn.Module) -> Steps:
     fixed = fixed_arguments(model.forward)
     free = [name for name in inspect.signature(model.forward).parameters if name not in (*fixed, "batch")]
     data = free[0] if len(free) == 1 and free != ["x"] else ""
-    return _Reader(model, trace(model, fixed, data), fixed).read()
+    with as_it_was(model):
+        return _Reader(model, trace(model, fixed, data), fixed).read()

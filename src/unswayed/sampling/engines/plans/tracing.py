@@ -169,6 +169,18 @@ def trace(module: nn.Module, fixed: dict[str, Any], data: str = "") -> fx.Graph:
 
 
 @contextmanager
+def as_it_was(module: nn.Module) -> Iterator[None]:
+    """Afterwards the module is without the tensors that fx leaves in it: with them its hash would be another."""
+    before = set(vars(module))
+    try:
+        yield
+    finally:
+        for name in set(vars(module)) - before:
+            if name.startswith("_tensor_constant"):
+                delattr(module, name)
+
+
+@contextmanager
 def _readouts_recorded(module: nn.Module) -> Iterator[None]:
     """While it lasts, readout functions that are attributes of a module are recorded; fx sees those in globals only."""
     held = [(m, k, f) for m in module.modules() for k, f in vars(m).items() if _is_pool_function(f)]
