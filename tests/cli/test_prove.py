@@ -119,7 +119,7 @@ def test_explain_tells_who_speaks_and_the_cheapest_attack(call):
 def test_explain_proves_a_node_afresh(call_json):
     row = next(row for row in call_json("prove", *FILES)["targets"] if row["target"] == "9")
     told = call_json("explain", "9", *FILES[:-1], "--model", "label-ballots")
-    assert (told["size"], told["label"]) == (row["size"], row["label"])
+    assert (told["size"], told["label"]) == (row["size"], row.get("answer", str(row["label"])))
     assert len(told["witness"]) == row["size"] + 1
 
 
