@@ -13,7 +13,13 @@ import torch
 from unswayed.errors import InputError, RefusedVotes, Unsupported
 from unswayed.ledger import BLOCK, AdaptiveLedger, Ledger
 from unswayed.runners import Block, Runner, SerialRunner, SeveralRunner
-from unswayed.sampling.beforehand import check_columns, check_instance, check_surroundings, named_classes
+from unswayed.sampling.beforehand import (
+    check_columns,
+    check_features,
+    check_instance,
+    check_surroundings,
+    named_classes,
+)
 from unswayed.sampling.digest import describe_model
 from unswayed.sampling.engines.machine.room import hand_back
 from unswayed.sampling.flagged import flagged
@@ -96,6 +102,7 @@ def poll(
         audit=audit,
     )
     check_columns(model, threat)
+    check_features(threat)
     words = {"words": {"classes": names}} if names else {}
     settings = describe(question) | words | ({} if until is None else {"adaptive": True})
     kept = Store(store) if store is not None else None

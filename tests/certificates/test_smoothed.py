@@ -70,7 +70,11 @@ def test_accuracy_counts_right_labels_of_enough_size():
     small, large = int(certs.size[0]), int(certs.size[1])
     right = certs.accuracy([0, 0, 0, 0], at=[0, small, small + 1, large, large + 1])
     assert right.tolist() == [0.5, 0.5, 0.25, 0.25, 0.0]
-    assert certs.accuracy([-1] * 4, at=[0]).tolist() == [0.0]  # an abstention is never right
+    # of two the truth is known, and an abstention is never right
+    assert certs.accuracy([0, -1, -1, 0], at=[0, small + 1]).tolist() == [0.5, 0.0]
+    assert certs.accuracy([-1, -1, 0, -1]).tolist() == 0.0
+    with pytest.raises(InputError, match="no target is the true label known"):
+        certs.accuracy([-1] * 4)
 
 
 @pytest.mark.parametrize("truth", [[0, 1, 2], 0, [[0, 1]]])

@@ -192,8 +192,15 @@ def test_what_nobody_knows_is_not_wrong():
     assert "provably wrong" not in verdict(certify([SURE] * 3, truth=[0, -1, 0]))
     told = verdict(certify([SURE, SURE, SURE, SPLIT], truth=[0, 1, -1, -1]))
     assert told.startswith(
-        "The other 3: 1 just as provably wrong, 1 proven too, but of unknown truth, 1 without an answer."
+        "The other one is just as provably wrong. Of 2 more the true label is unknown; 1 of them keeps its answer just as provably."
     )
+
+
+def test_shares_are_of_those_whose_truth_is_known():
+    summary = certify([SURE, SURE, SURE, SPLIT], truth=[0, 1, -1, -1])
+    assert float(summary.share(0)) == 0.5
+    assert headline(summary).startswith("1 of 2 nodes whose true label is known provably keeps")
+    assert float(certify([SURE] * 3, truth=[-1] * 3).share(0)) == 1.0  # then it is the share certified
 
 
 def test_what_is_at_least_so_much_is_cut_off():
@@ -214,11 +221,10 @@ def test_a_model_that_ignores_the_structure_is_said_to():
     summary = summarise(proofs, truth=proofs.label)
     assert (proofs.size == [n * (n - 1) // 2 for n in range(4, 14)]).all()
     assert "the model ignores the structure" in verdict(summary)
-    assert "The other 5 are proven against every change there can be." in verdict(summary)
+    assert headline(summary).startswith("10 of 10 graphs")
+    assert summary.share([0, 60, 10**6]).tolist() == [1.0, 1.0, 1.0]  # beyond all there are it is the same
     wrong = summarise(proofs, truth=[1 - proofs.label[0], *proofs.label[1:]])  # of the smallest
-    assert "The other 5: 1 just as provably wrong, 4 proven against every change there can be" in verdict(
-        wrong
-    )
+    assert "The other one is just as provably wrong." in verdict(wrong)
     assert "ignores the structure" not in verdict(certify([SURE, SPLIT] * 5, truth=[0, 1] * 5))
 
 

@@ -5,7 +5,8 @@ import scipy.sparse as sp
 import torch
 from torch_geometric.data import Batch, Data
 
-from unswayed.errors import InputError
+import unswayed as us
+from unswayed.errors import DoubtfulSetting, InputError
 from unswayed.sampling.inputs import pair_entries, read_graph
 from unswayed.sampling.threats import AllPairs, Bits, Pairs, Row
 
@@ -41,7 +42,17 @@ def test_one_node_may_be_a_bare_number():
 
 @pytest.mark.parametrize(
     "nodes",
-    [[], [4], [-1], [0.5], [True, False], torch.zeros(4, dtype=torch.bool), [[0, 1]], np.uint8([0, 1, 0, 1])],
+    [
+        [],
+        [4],
+        [-1],
+        [0.5],
+        [True, False],
+        torch.zeros(4, dtype=torch.bool),
+        [[0, 1]],
+        np.uint8([0, 1, 0, 1]),
+        [0, 1, 1, 0],
+    ],
 )
 def test_nodes_that_do_not_fit_are_refused(nodes):
     with pytest.raises(InputError):
@@ -218,3 +229,11 @@ def test_two_pairs_in_a_square_table_are_refused_where_rows_and_columns_differ()
     assert Pairs(data, edges.T.tolist()).ones.tolist() == [2]
     same_both_ways = torch.tensor([[0, 1], [1, 2]])
     assert Pairs(data, same_both_ways).pairs.tolist() == [[0, 1], [1, 2]]
+
+
+def test_features_that_are_no_numbers_are_warned_of():
+    x = torch.ones(4, 2)
+    x[2, 1] = torch.nan
+    data = Data(x=x, edge_index=torch.tensor([[0, 1], [1, 0]]))
+    with pytest.warns(DoubtfulSetting, match="Node 2 has features that are no numbers"):
+        us.poll(lambda x, edge_index: x, us.Row(data, [0]), us.Flip(beta=0.8), samples=10)

@@ -142,13 +142,13 @@ class About:
         return () if self.counts_nodes else CHANGES[1:]
 
     def limit(self, change: str) -> IntArray | None:
-        """How many additions (or deletions) there can be at most; None for changes of any kind, and where unknown.
+        """How many changes (or additions, or deletions) there can be at most; None where unknown.
 
         Where nodes are counted there is no such limit: fake ones can be more than are spoken of, and no edge's deletion is covered.
         """
         if self.counts_nodes:
             return None
-        return {"adds": self.zeros, "deletes": self.ones}.get(change)
+        return {"any": self.entries, "adds": self.zeros, "deletes": self.ones}.get(change)
 
     def position(self, target: int | str) -> int:
         """Where a target stands, given by position or by name."""

@@ -189,27 +189,40 @@ class Certified(Labelled, ABC):
     def __repr__(self) -> str:
         return presenting.line(self)
 
-    def share(self, at: npt.ArrayLike, change: str = "any", of: npt.ArrayLike | None = None) -> FloatArray:
-        """The share of targets certified at each size in `at`; with the mask `of`, of those that it marks too.
+    def share(
+        self,
+        at: npt.ArrayLike,
+        change: str = "any",
+        of: npt.ArrayLike | None = None,
+        among: npt.ArrayLike | None = None,
+    ) -> FloatArray:
+        """The share of targets certified at each size in `at`; with the mask `of`, of those that it marks too; `among` these targets alone.
 
         Every certified accuracy anywhere is this number. Who withstands the deletion of every link it has withstands any
-        number of deletions; likewise of additions.
+        number of deletions; likewise of additions, and of changes.
         """
         if not len(self):
             raise InputError("There are no targets, so no share of them.")
         good = self.sizes(check_change(change))
-        if of is not None and np.shape(of) != good.shape:
-            raise InputError(f"There are {len(self)} targets but the mask has shape {np.shape(of)}.")
+        for mask in (of, among):
+            if mask is not None and np.shape(mask) != good.shape:
+                raise InputError(f"There are {len(self)} targets but the mask has shape {np.shape(mask)}.")
         good = good if of is None else np.where(np.asarray(of, bool), good, -1)
-        shares: FloatArray = withstood(good, at, self.about.limit(change)).mean(axis=-1)
+        held = withstood(good, at, self.about.limit(change))
+        shares: FloatArray = (held if among is None else held[..., np.asarray(among, bool)]).mean(axis=-1)
         return shares
 
     def accuracy(self, y: npt.ArrayLike, at: npt.ArrayLike = 0, change: str = "any") -> FloatArray:
         """Certified accuracy: the share of targets with the right label and a size of at least each k in `at`.
 
-        An abstention is never right, at any k. Labels are given as the classifier names them: by name where classes have names.
+        An abstention is never right, at any k. Labels are given as the classifier names them: by name where classes have names. Targets
+        whose label is unknown (−1, None or "") are left out: nobody can say whether they are right.
         """
-        return self.share(at, change, self._labels(y) == self.label)
+        truth = self._labels(y)
+        known = truth >= 0
+        if len(self) and not known.any():
+            raise InputError("Of no target is the true label known, so there is no accuracy; see share().")
+        return self.share(at, change, truth == self.label, known)
 
     def recall(
         self, y: npt.ArrayLike, positive: Name = 1, at: npt.ArrayLike = 0, change: str = "any"

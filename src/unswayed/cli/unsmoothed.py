@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 def base_accuracy(plan: "Plan", threat: Threat, model: Any) -> float | None:
-    """The share of targets that the unsmoothed model has right; None where the truth is not known."""
+    """The share of targets of known label that the unsmoothed model has right; None where there are none."""
     truth = np.asarray(plan.targets.truth)
     if not len(truth) or (truth < 0).all():
         return None
     wrapped = asked(plan, model)
     count, _ = named_classes(wrapped, plan.dataset.class_names or plan.dataset.num_classes)
     question = Question(wrapped, threat, plan.noise, classes=count, device=plan.device)
-    return float(np.mean((clean_labels(question) == truth) & (truth >= 0)))
+    return float(np.mean((clean_labels(question) == truth)[truth >= 0]))

@@ -196,6 +196,6 @@ def _grid_shares(summary: Summary) -> npt.NDArray[np.float64] | None:
     """Shares for additions × deletions, cut after the first empty row and column."""
     if summary.grid is None:
         return None
-    shares = (summary.grid & summary.right[:, None, None]).mean(axis=0)
+    shares = (summary.grid & summary.right[:, None, None])[summary.known].mean(axis=0)
     rows, columns = int((shares[:, 0] > 0).sum()) + 1, int((shares[0] > 0).sum()) + 1
     return np.asarray(shares[:rows, :columns], np.float64)

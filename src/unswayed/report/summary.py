@@ -93,11 +93,28 @@ class Summary:
         """The curve from size 0 to `top`."""
         sizes = np.arange(self.top + 1)
         share = self.share(sizes)
-        return Curve(sizes, share, np.maximum(share - self.doubtful / len(self.certs), 0.0))
+        return Curve(sizes, share, np.maximum(share - self.doubtful / self.total, 0.0))
+
+    @property
+    def known(self) -> BoolArray:
+        """Whose true label is known, so that it can be right; everybody where no truth was given."""
+        return np.ones(len(self.certs), bool) if self.truth is None else self.truth >= 0
+
+    @property
+    def total(self) -> int:
+        """How many targets shares are of."""
+        return int(self.known.sum())
+
+    @property
+    def everyone(self) -> str:
+        """These targets in words."""
+        told = plural(self.total, self.unit)
+        return told if self.total == len(self.certs) else f"{told} whose true label is known"
 
     def share(self, at: npt.ArrayLike, change: str = "any") -> FloatArray:
-        """Certified accuracy at each size in `at`; without truth, the share certified."""
-        return self.certs.share(at, change, None if self.truth is None else self.truth == self.certs.label)
+        """Certified accuracy at each size in `at`, of targets whose truth is known; without truth, the share certified."""
+        right = None if self.truth is None else self.truth == self.certs.label
+        return self.certs.share(at, change, right, self.known)
 
     def recall(self, at: npt.ArrayLike) -> FloatArray:
         """Of the truly positive targets, the share that stays flagged under each number of changes."""
@@ -134,7 +151,7 @@ class Summary:
         if self.attacked is None:
             return None
         good = np.where(self.right, np.where(self.attacked < 0, self.top + 1, self.attacked - 1), -1)
-        return np.asarray((good >= self.curve.sizes[:, None]).mean(axis=1), np.float64)
+        return np.asarray((good >= self.curve.sizes[:, None])[:, self.known].mean(axis=1), np.float64)
 
     @cached_property
     def adds(self) -> IntArray:
@@ -176,7 +193,7 @@ class Summary:
         """The largest size at which the curve is above the floor; −1 where it is at none, None without a floor."""
         if self.floor is None or self.truth is None:
             return None
-        good = np.sort(np.where(self.right, self.certs.size, -1))[::-1]
+        good = np.sort(np.where(self.right, self.certs.size, -1)[self.known])[::-1]
         needed = int(np.floor(self.floor * len(good) + ROUNDED)) + 1
         return int(good[needed - 1]) if needed <= len(good) else -1
 
@@ -226,10 +243,11 @@ def summarise(
         if share is not None and not 0 <= share <= 1:
             raise InputError(f"The {name} must be an accuracy between 0 and 1, not {share}.")
     certs = certs.named(targets=names, classes=class_names)
+    known = None if truth is None else certs.about.places(truth)
     return Summary(
         certs=certs,
         title=title or "Certified robustness",
-        truth=_fitting(certs, None if truth is None else certs.about.places(truth), "truth"),
+        truth=_fitting(certs, None if known is None or not np.any(known >= 0) else known, "truth"),
         floor=accuracy,
         floor_name=str(getattr(floor, "name", "structure-free model")),
         attacked=_fitting(certs, attacked, "attacked"),

@@ -52,19 +52,19 @@ def _flagged(summary: Summary) -> str:
 
 def _proven(summary: Summary) -> str:
     """How many decisions are proven (and, where known, right), against what."""
-    total, (change, size, who) = len(summary.certs), aim(summary)
+    total, (change, size, who) = summary.total, aim(summary)
     proven = round(float(summary.share(size, change)) * total)
     answer = "answer" if summary.truth is None else "right answer"
     if proven:
         keep = f"keeps its {answer}" if proven == 1 else f"keep their {answer}"
-        told = f"{proven:,} of {plural(total, summary.unit)} provably {keep}"
+        told = f"{proven:,} of {summary.everyone} provably {keep}"
         if summary.below_floor(size, change, ties=True):
             free = round((summary.floor or 0.0) * total)
             return f"{told} if an attacker {who}; a model that ignores the structure has {free:,} right, whatever anybody does."
         return f"{told}: no attacker who {who} {summary.certs.undone()}."
     if summary.certs.abstained.all():
-        return f"Nothing can be promised: no label is proven for any of the {plural(total, summary.unit)}."
-    return f"Nothing can be promised yet: for none of the {plural(total, summary.unit)} is {with_article(answer)} proven against a single change."
+        return f"Nothing can be promised: no label is proven for any of the {plural(len(summary.certs), summary.unit)}."
+    return f"Nothing can be promised yet: for none of the {summary.everyone} is {with_article(answer)} proven against a single change."
 
 
 def verdict(summary: Summary) -> str:
@@ -104,19 +104,22 @@ def _others(summary: Summary) -> str:
             "The true labels were not given, so this says nothing about how many of these answers are right."
         )
     strong = withstood(certs.sizes(change), size, certs.about.limit(change))
-    rest, known, whole = len(certs) - int((strong & summary.right).sum()), summary.truth >= 0, _whole(summary)
+    known = summary.known
+    rest, more = summary.total - int((strong & summary.right).sum()), len(certs) - summary.total
     parts = [
-        (int(((strong | whole) & ~summary.right & known).sum()), "just as provably wrong"),
-        (int(((strong | whole) & ~known).sum()), "proven too, but of unknown truth"),
-        (int((~strong & whole & summary.right).sum()), "proven against every change there can be"),
-        (int((~strong & ~whole & ~certs.abstained).sum()), "proven against smaller attacks only"),
-        (int(certs.abstained.sum()), "without an answer"),
+        (int((strong & ~summary.right & known).sum()), "just as provably wrong"),
+        (int((~strong & ~certs.abstained & known).sum()), "proven against smaller attacks only"),
+        (int((certs.abstained & known).sum()), "without an answer"),
     ]
+    unknown = ""
+    if more:
+        too = int((strong & ~known).sum())
+        unknown = f" Of {more:,} more the true label is unknown; {too:,} of them {'keeps its' if too == 1 else 'keep their'} answer just as provably."
     told = [f"{count:,} {words}" for count, words in parts if count]
     if len(told) != 1:
-        return f"The other {rest:,}: {', '.join(told)}." if told else ""
+        return (f"The other {rest:,}: {', '.join(told)}." if told else "") + unknown
     words = next(words for count, words in parts if count)
-    return f"The other one is {words}." if rest == 1 else f"The other {rest:,} are {words}."
+    return (f"The other one is {words}." if rest == 1 else f"The other {rest:,} are {words}.") + unknown
 
 
 def _whole(summary: Summary) -> npt.NDArray[np.bool_]:
@@ -139,7 +142,7 @@ def _monotony(summary: Summary) -> str:
         return ""
     label = int(np.bincount(given).argmax())
     share = float((given == label).mean())
-    expected = 0.0 if summary.truth is None else float((summary.truth == label).mean())
+    expected = 0.0 if summary.truth is None else float((summary.truth[summary.known] == label).mean())
     if share < ALL_ALIKE or expected > EXPECTED:
         return ""
     who, noisy = "every" if share == 1 else "nearly every", summary.certs.confidence is not None
@@ -171,7 +174,7 @@ def _floor(summary: Summary) -> str:
     if reach is None or summary.floor is None:
         return ""
     named = floor_named(summary)
-    (change, size, _), total = aim(summary), len(summary.certs)
+    (change, size, _), total = aim(summary), summary.total
     few = f"{plural(total, summary.unit)} {'is' if total == 1 else 'are'} too few to compare models by."
     if reach < 0 and summary.below_floor(size, change, ties=True) and summary.share(size, change) > 0:
         much = "more right than" if summary.below_floor(0) else "as much right as"
@@ -222,7 +225,8 @@ def floor_flags_none(summary: Summary) -> str:
     """That the floor, however often right, flags nobody: where it says one label to all, which is another."""
     if summary.floor is None or summary.floor_name != "majority" or summary.positive is None:
         return ""
-    positive = float(np.mean(summary.truth == summary.positive))
+    truth = np.asarray(summary.truth)
+    positive = float(np.mean(truth[summary.known] == summary.positive))
     if abs(summary.floor - positive) <= ROUNDED:  # it may be the positive label
         return ""
     return " The model that ignores the structure (majority) flags none."

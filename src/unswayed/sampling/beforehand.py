@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.modules import module
 
 from unswayed.errors import DoubtfulSetting, InputError, WorldError
@@ -58,6 +58,21 @@ def check_device(device: str) -> None:
         raise InputError(
             f"This machine has no device {device!r} that torch can use; try device='cpu'."
         ) from error
+
+
+def check_features(threat: Threat) -> None:
+    """Warn of features that are no numbers: most networks answer nothing where these reach, and abstain there for ever."""
+    for graph in getattr(threat, "graphs", None) or [getattr(threat, "graph", None)]:
+        x = getattr(graph, "x", None)
+        if isinstance(x, Tensor) and x.is_floating_point() and bool(x.isnan().any()):
+            lost = x.isnan().flatten(1).any(dim=1).nonzero().flatten() if x.ndim > 1 else x.isnan().nonzero()
+            warnings.warn(
+                f"Node {int(lost[0])} has features that are no numbers (NaN), as {len(lost) - 1:,} others have; a network whose answers they reach "
+                "says nothing there, and no vote is counted. Fill them in first.",
+                DoubtfulSetting,
+                stacklevel=4,
+            )
+            return
 
 
 def check_columns(model: Any, threat: Threat) -> None:

@@ -11,6 +11,7 @@ from unswayed.errors import InputError
 from unswayed.sampling.inputs import NAMES, Graph, pair_entries
 
 LISTED = 5  # names that a refusal shows
+MASKS = 2  # nodes of a graph beyond which zeros and ones for each would name some of them again and again
 
 
 def to_data(graph: Graph) -> Any:
@@ -93,6 +94,10 @@ def read_nodes(nodes: Any, num_nodes: int, names: tuple[Any, ...] = ()) -> Tenso
         )
     if int(chosen.min()) < 0 or int(chosen.max()) >= num_nodes:
         raise InputError(f"nodes must lie between 0 and {num_nodes - 1}.")
+    if len(chosen) == num_nodes > MASKS and int(chosen.max()) <= 1:
+        raise InputError(
+            f"nodes are {num_nodes:,} zeros and ones, one for each node: a mask, it seems; give it as booleans, such as mask.bool()."
+        )
     return chosen.long().clone()
 
 
