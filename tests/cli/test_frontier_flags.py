@@ -34,7 +34,7 @@ def test_without_a_bearer_there_is_no_recall(call_json, call, words, here):
     found = call_json(*words, "1")
     assert found["positive"] is None
     assert all("certified_recall" not in row for row in found["rows"])
-    assert "None of the targets is truly 1" in " ".join(call(*words, "1")[2].split())
+    assert "None of the targets is known to be 1" in " ".join(call(*words, "1")[2].split())
 
 
 def test_without_a_label_no_recall_is_shown(call, words):

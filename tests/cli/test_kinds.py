@@ -94,7 +94,7 @@ def test_a_model_of_one_logit_is_swept_and_attacked_with_the_same_threshold(call
 def test_one_account_can_be_asked_about_though_it_is_not_positive(call, own):
     code, out, err = call("certify", *own, "--positive", "1", "--nodes", "8")
     assert code == 0
-    assert "None of the targets is truly 1" in " ".join(err.split())
+    assert "None of the targets is known to be 1" in " ".join(err.split())
     assert "stays flagged" not in out
 
 

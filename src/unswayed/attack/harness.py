@@ -1,6 +1,7 @@
 """Attack every certified target: within its size, where nothing may succeed, and beyond, for an upper bound."""
 
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +14,7 @@ from unswayed.attack.judge import Judge
 from unswayed.attack.proposals import KINDS, Field
 from unswayed.attack.scorers import Scorers
 from unswayed.certificates import Certificates
-from unswayed.errors import InputError, Unsupported
+from unswayed.errors import DoubtfulSetting, InputError, Unsupported
 from unswayed.notes import wordless
 from unswayed.polling import describe, device_of
 from unswayed.sampling.modes import evaluating
@@ -69,7 +70,7 @@ def attack(
     threat: Threat,
     certs: Certificates,
     *,
-    kinds: Sequence[str] = tuple(KINDS),
+    kinds: Sequence[str] | None = None,
     attempts: int = 1,
     beyond: bool = True,
     most: int | None = None,
@@ -79,12 +80,12 @@ def attack(
 ) -> Attacks:
     """Try to move the smoothed label of every certified target, and say how far that succeeded.
 
-    Each kind gets `attempts` attacks of exactly the certified size; each verdict rests on up to `samples` fresh votes of
+    Each of `kinds` (None: every kind that this model admits; a gradient needs layers that the fast engines know) gets `attempts` attacks of exactly the certified size; each verdict rests on up to `samples` fresh votes of
     the attacked structure and is wrong with probability at most 1e-6. With `beyond`, larger attacks of up to `most`
     entries (by default all) follow until one succeeds, which is then shrunk. `certs` must be the certificates of this
     model and threat.
     """
-    if unknown := [kind for kind in kinds if kind not in KINDS]:
+    if unknown := [kind for kind in kinds or () if kind not in KINDS]:
         raise InputError(f"There is no attack {unknown[0]!r}; choose among {', '.join(KINDS)}.")
     if attempts < 0 or samples < 100:
         raise InputError("attempts must not be negative, and samples must be at least 100.")
@@ -105,7 +106,7 @@ def attack(
         raise InputError("Attacks run on the CPU; move the model there first (model.cpu()).")
     _check_same(describe(question), certs.votes.provenance)
     with evaluating(model):
-        siege = _Siege(question, certs, tuple(kinds), attempts, samples)
+        siege = _Siege(question, certs, kinds, attempts, samples)
         for target in range(len(certs)):
             siege.within(target)
             if beyond:
@@ -130,14 +131,24 @@ class _Siege:
     """The state of one run of attacks."""
 
     def __init__(
-        self, question: Question, certs: Certificates, kinds: tuple[str, ...], attempts: int, samples: int
+        self,
+        question: Question,
+        certs: Certificates,
+        kinds: Sequence[str] | None,
+        attempts: int,
+        samples: int,
     ) -> None:
-        self.question, self.certs, self.kinds, self.repeats = question, certs, kinds, attempts
+        self.question, self.certs, self.repeats = question, certs, attempts
         self.scorers = Scorers(question)
-        if "gradient" in kinds and self.scorers.obstacle is not None:
-            raise Unsupported(f"No gradient attack: {self.scorers.obstacle} Use the greedy and random ones.")
+        obstacle = self.scorers.obstacle
+        if obstacle is not None and "gradient" in (kinds or ()):
+            raise Unsupported(f"No gradient attack: {obstacle} Use the greedy and random ones.")
+        if obstacle is not None and kinds is None:
+            warnings.warn(f"No gradient attack is tried: {obstacle}", DoubtfulSetting, stacklevel=4)
+            kinds = [kind for kind in KINDS if kind != "gradient"]
+        self.kinds = tuple(KINDS if kinds is None else kinds)
         self.judge = Judge(question, samples, certs.rivals)
-        self.attempts = np.zeros((len(certs), len(kinds)), np.int64)
+        self.attempts = np.zeros((len(certs), len(self.kinds)), np.int64)
         self.breaches: list[Breach] = []
         self.attacked = np.full(len(certs), -1, np.int64)
         self.by = [""] * len(certs)

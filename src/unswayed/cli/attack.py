@@ -96,7 +96,7 @@ def attack(
     _check(attempts, most, judge_samples)
     if (proofs := _proofs(words, store)) is not None:
         return _show_proofs(proofs, report, as_json)
-    chosen = [str(each) for each in kind] if kind else [str(each) for each in Kind]
+    chosen = [str(each) for each in kind] if kind else None
     settings = {"attempts": attempts, "beyond": beyond, "most": most, "samples": judge_samples, "seed": seed}
     found, record = attack_words(words, store, kinds=chosen, **settings)
     summary = replace(record.summarise(found.certs), attacked=found.attacked)
@@ -177,7 +177,7 @@ def _check_named(words: dict[str, Any], store: Path | None) -> None:
 
 def _command(words: dict[str, Any], plan: "Plan", settings: dict[str, Any]) -> str:
     """The command that does this attack again."""
-    kinds = [] if len(settings["kinds"]) == len(Kind) else [("kind", kind) for kind in settings["kinds"]]
+    kinds = [("kind", kind) for kind in settings["kinds"] or ()]
     usual = {"attempts": 5, "most": None, "judge_samples": 10_000}
     given = {"attempts": settings["attempts"], "most": settings["most"], "judge_samples": settings["samples"]}
     other = [(name, value) for name, value in given.items() if value != usual[name]]

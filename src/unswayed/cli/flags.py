@@ -35,7 +35,7 @@ def stays(positive: int | None, dataset: Dataset, targets: Targets) -> int | Non
     if positive is None or bool((targets.truth == positive).any()):
         return positive
     note(
-        f"None of the targets is truly {label_name(positive, dataset)}, so nothing can be said of how many stay flagged."
+        f"None of the targets is known to be {label_name(positive, dataset)}, so nothing can be said of how many stay flagged."
     )
     return None
 

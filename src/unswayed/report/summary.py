@@ -273,7 +273,7 @@ def _flag(certs: Certified, truth: npt.ArrayLike | None, positive: Name) -> int:
     place = int(certs.about.places([positive])[0])
     if place < 0 or not np.any(certs.about.places(truth) == place):
         raise InputError(
-            f"None of the targets is truly {positive}, so nothing can be said of how many stay flagged."
+            f"None of the targets is known to be {positive}, so nothing can be said of how many stay flagged."
         )
     return place
 
