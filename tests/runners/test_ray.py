@@ -90,8 +90,12 @@ class TestVotes:
             return [(block, Tally(np.array([[os.getppid()]]))) for block in arguments[-1]]
 
         monkeypatch.setattr(module, "count_blocks", slowly)
-        for _, part in runner.run(bits(parity), cut(8, 1)):
-            seen.add(int(part.counts[0, 0]))
+        for _ in range(
+            4
+        ):  # on a busy machine one node may have done all before a worker of the other has started
+            seen |= {int(part.counts[0, 0]) for _, part in runner.run(bits(parity), cut(8, 1))}
+            if len(seen) == 2:
+                break
         assert len(seen) == 2  # workers of two raylets
 
     def test_poll_takes_it_as_a_runner(self, runner):
