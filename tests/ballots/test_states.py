@@ -194,3 +194,18 @@ class TestAnswersOfTheirOwn:
         fresh = speaking("features").freeze(data, known=data.y)
         fresh.ballot_table = -fresh.ballot_table
         assert changed.size.tolist() == us.prove(fresh, us.Row(data, range(30))).size.tolist()
+
+
+def test_tables_written_to_behind_torchs_back_are_read_again():
+    """What is written through `.data` leaves no trace in a tensor's version."""
+    data = Data(x=torch.eye(4), edge_index=torch.tensor([[0, 1], [1, 0]]))
+    model = us.LabelBallots(2).freeze(data, known=[0, 1, 0, 1])
+    arrival, row = us.Row.new(data, torch.ones(1, 4), [[0, 2]]), us.Row(data, [1])
+    before = [us.prove(model, threat) for threat in (arrival, row)]
+    model.ballot_table.data.copy_(model.ballot_table.flip(1))
+    after = [us.prove(model, threat) for threat in (arrival, row)]
+    assert [int(proofs.label[0]) for proofs in before] == [0, 0]
+    assert [int(proofs.label[0]) for proofs in after] == [1, 1]
+    model.own_table.data.add_(1)
+    names = [proofs.model["tables sha256"] for proofs in (*before, *after, us.prove(model, row))]
+    assert [names.index(name) for name in names] == [0, 0, 2, 2, 4]

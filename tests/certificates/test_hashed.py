@@ -1,12 +1,14 @@
 """Proofs by groups as certificates: the protocol, the words, the file."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import unswayed as us
 from unswayed.certificates.hashed import HashedProofs
 from unswayed.certificates.protocol import About
-from unswayed.errors import InputError
+from unswayed.errors import InputError, StoreError
 
 COUNTS = [[9, 1, 0], [3, 3, 3], [0, 0, 0], [1, 0, 8]]
 
@@ -61,3 +63,10 @@ def test_counts_that_do_not_fit_the_groups_are_refused():
     about = About(targets=[0], entries=[5], classes=2)
     with pytest.raises(InputError, match="share 3 groups"):
         HashedProofs.of_counts([[3, 1]], 3, "edges", about)
+
+
+def test_a_file_that_states_more_than_its_counts_prove_is_refused(tmp_path):
+    made = proofs()
+    replace(made, size=made.size + np.eye(4, dtype=int)[0]).save(tmp_path / "bold.npz")
+    with pytest.raises(StoreError, match="than its own counts prove"):
+        us.load(tmp_path / "bold.npz")

@@ -2,13 +2,14 @@
 
 import json
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import unswayed as us
 from unswayed.certificates.protocol import About
-from unswayed.errors import InputError
+from unswayed.errors import InputError, StoreError
 from unswayed.theory.ballots import Linear
 from unswayed.theory.electorate import Electorate
 from unswayed.theory.records import Injected, Several
@@ -171,3 +172,11 @@ def test_a_wrong_change_or_grid_is_refused(proofs):
         proofs.sizes("all")
     with pytest.raises(InputError, match="adds must be"):
         proofs.grid(-1, 0)
+
+
+def test_a_file_that_states_more_than_its_margins_prove_is_refused(proofs, tmp_path):
+    room = ~proofs.abstained & (proofs.size < proofs.about.entries)
+    for change in ({"size": proofs.size + room}, {"label": np.where(room, 2 - proofs.label, proofs.label)}):
+        replace(proofs, **change).save(tmp_path / "bold.npz")
+        with pytest.raises(StoreError, match="than its own margins prove"):
+            us.load(tmp_path / "bold.npz")

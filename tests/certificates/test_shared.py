@@ -1,5 +1,6 @@
 """Many targets, one attacker: said only where it may be said, and never fewer than an attack can flip."""
 
+import copy
 from itertools import combinations
 
 import numpy as np
@@ -168,3 +169,17 @@ def test_fake_nodes_are_called_what_they_are():
     assert far.shared_in_words(3).startswith(
         "One attacker with 3 nodes in total can flip at most 0 of the 1 nodes"
     )
+
+
+def test_a_graph_that_is_listed_twice_is_one_graph():
+    """One change counts for both places at once, so two graphs of size K do not take 2(K + 1) changes."""
+    graph, other = small_graph(0), small_graph(1)
+    for graphs, separate in (([graph, other, graph], False), ([graph, other, copy.copy(graph)], True)):
+        threat = us.AllPairs(graphs)
+        assert (len(np.unique(threat.targets)) == len(threat)) == separate
+        proofs = us.prove(us.PairBallots(3, 2), threat)
+        if separate:
+            assert proofs.shared(1) <= 1
+        else:
+            with pytest.raises(Unsupported, match="named twice"):
+                proofs.shared(1)

@@ -1,5 +1,7 @@
 import numpy as np
 import pytest
+import torch
+from torch_geometric.data import Data
 
 import unswayed as us
 from unswayed.errors import InputError
@@ -114,3 +116,16 @@ def test_table_sizes_are_few_rising_and_end_at_the_top(top):
     assert sizes[-1] == top
     assert len(sizes) <= 9
     assert sizes == sorted(set(sizes))
+
+
+def test_other_graphs_than_those_certified_are_refused():
+    def ring(nodes):
+        there = torch.tensor([[*range(nodes)], [*range(1, nodes), 0]])
+        return Data(edge_index=torch.cat([there, there.flip(0)], dim=1), num_nodes=nodes)
+
+    graphs = [ring(4), ring(5)]
+    proofs = us.prove(us.Hashed(lambda x, edge_index: torch.ones(1, 2), groups=3), us.AllPairs(graphs))
+    assert summarise(proofs, data=graphs).degree.tolist() == [4, 5]
+    for others in (graphs[::-1], graphs[:1], [ring(4), ring(6)]):
+        with pytest.raises(InputError, match="certified"):
+            summarise(proofs, data=others)

@@ -6,6 +6,7 @@ import networkx as nx
 import pytest
 import torch
 from torch import nn
+from torch_geometric.data import Data
 from torch_geometric.nn import GATConv, GCNConv, GINConv, GraphNorm, SAGEConv, TAGConv
 
 import unswayed as us
@@ -205,3 +206,15 @@ def test_a_residual_that_is_added_in_place_is_known(data):
     assert sight(Residual().eval()) == (2, False)
     votes = us.poll(Residual(), us.Row(data, [0, 3]), us.Flip(beta=0.7), samples=50)
     assert votes.notes["engine"] == "row"
+
+
+def test_fields_of_another_graph_are_refused(data):
+    noise = us.AddDelete(p_add=0, p_delete=0.3)
+    certs = us.certify(
+        us.poll(build("sage", data.num_features, 2), us.AllPairs(data, [0, 1]), noise, samples=50),
+        family=True,
+    )
+    fewer = Data(edge_index=data.edge_index[:, :0], num_nodes=data.num_nodes)
+    for other in (fewer, Data(edge_index=data.edge_index, num_nodes=data.num_nodes + 1)):
+        with pytest.raises(InputError, match="other nodes or edges"):
+            certs.shared(1, change="deletes", fields=us.receptive_fields(other, [0, 1], 2))

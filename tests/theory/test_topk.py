@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from unswayed.errors import InputError
-from unswayed.theory import AddDelete, Flip, certified_size, certified_topk_size
+from unswayed.theory import AddDelete, Flip, Keep, certified_size, certified_topk_size
 from unswayed.theory.exact import exact_worst_case
-from unswayed.theory.topk import _rival_sums
+from unswayed.theory.topk import _rival_sums, is_certified_topk
 
 NOISES = [Flip(0.7), Flip(0.2), AddDelete(0.1, 0.4), AddDelete(0.7, 0.6)]
 
@@ -132,3 +132,19 @@ def test_sums_of_rivals_are_rounded_up():
         smallest = sorted(row)[1:]  # of the four largest, from the smallest up
         for count in range(4):
             assert Fraction(found[count]) >= sum(Fraction(value) for value in smallest[: count + 1])
+
+
+@pytest.mark.parametrize(
+    ("noise", "need", "places"),
+    [
+        (AddDelete(0, 0.5), 2, (57, 58)),
+        (Keep(kept=1, seats=2), 2, (57, 58)),
+        (Flip(0.75), 3, (130, 169, 179)),
+    ],
+)
+def test_a_minority_leaves_its_rivals_no_less_than_there_is(noise, need, places):
+    """After one addition k rivals with bounds of 1 need (k + 1)·p ≤ `need`, however 1 − p is rounded."""
+    for k in places:
+        for p in (need / (k + 1), np.nextafter(need / (k + 1), 0), np.nextafter(need / (k + 1), 1)):
+            found = is_certified_topk(p, [1.0] * k, k, noise, adds=1, ones=0)
+            assert found == ((k + 1) * Fraction(p) > need), (k, p)

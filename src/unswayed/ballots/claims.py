@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from unswayed.ballots.device import sizes_on
 from unswayed.ballots.fixed import SCALE, hash_of
 from unswayed.ballots.links import Links
+from unswayed.ballots.tables import HASHES
 from unswayed.certificates.proofs import Proofs
 from unswayed.certificates.protocol import About
 from unswayed.errors import InputError, UnsoundModel, Unsupported
@@ -146,6 +147,7 @@ def _inject(model: Any, threat: Any) -> tuple[Record, str]:
 
 
 def _arrivals(model: Any, threat: Any) -> tuple[Record, str]:
+    roll_of(model, compared=True)
     check_graph(model, threat.graph)
     people = arriving(model, threat.x, [row.numpy() for row in threat.neighbours])
     return people, SURROUNDINGS if model.reads_links else OWN_ROW
@@ -180,6 +182,9 @@ def electorate(
 ) -> Electorate:
     """The targets of one graph with everybody who speaks to them; the scores are those of `forward`."""
     check_targets(model, nodes)
+    HASHES.pop(
+        model, None
+    )  # all tables are read, so all are hashed: torch does not count what is written through `.data`
     links = Links.of(graph)
     check_links(model, links)
     if model.reads_features and graph.x is None:
@@ -209,6 +214,7 @@ def roll_of(model: Any, compared: bool = False) -> Roll:
     table, kept = model.ballot_table, ROLLS.get(model)
     same = kept is not None and kept[0] is table and kept[1] == table._version
     if kept is None or not same or (compared and not np.array_equal(kept[2].ballots, table.cpu().numpy())):
+        HASHES.pop(model, None)
         ROLLS[model] = kept = (table, table._version, Roll(table.cpu().numpy().copy(), len(model.own_table)))
     return kept[2]
 

@@ -1,13 +1,14 @@
 """Proofs about a vote of groups: a lower bound on what any model withstands, without noise and without a confidence."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from unswayed.certificates.protocol import About, Bar, Certified, Column, Explanation, check_change
-from unswayed.errors import InputError
+from unswayed.errors import InputError, StoreError
 from unswayed.theory.checks import check_count
 from unswayed.theory.hashed import hashed_grid, hashed_size
 
@@ -50,6 +51,15 @@ class HashedProofs(Certified):
             groups=groups,
             by=by,
         )
+
+    @classmethod
+    def restore(cls, about: About, arrays: Mapping[str, Any], header: Mapping[str, Any]) -> Self:
+        """The counts must prove the labels and sizes that are stated."""
+        made = super().restore(about, arrays, header)
+        proven = cls.of_counts(made.counts, made.groups, made.by, about)
+        if not (np.array_equal(made.size, proven.size) and np.array_equal(made.label, proven.label)):
+            raise StoreError("states other labels or sizes than its own counts prove; prove them again.")
+        return made
 
     @property
     def method(self) -> str:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from unswayed.certificates.presenting import with_article
 from unswayed.certificates.protocol import About, Bar, Certified, Column, Explanation, check_change
-from unswayed.errors import Unsupported
+from unswayed.errors import StoreError, Unsupported
 from unswayed.theory import records
 from unswayed.theory.records import Record
 
@@ -278,11 +278,15 @@ class Proofs(Certified):
 
     @classmethod
     def restore(cls, about: About, arrays: Mapping[str, Any], header: Mapping[str, Any]) -> Self:
-        """The record is put together first."""
+        """The record is put together first, and must prove the sizes that are stated."""
         inside = {name[7:]: value for name, value in arrays.items() if name.startswith("record.")}
         own = {name: value for name, value in arrays.items() if not name.startswith("record.")}
         record = records.unpack(header["record"], inside)
-        return super().restore(about, own, {**header, "record": record})
+        made = super().restore(about, own, {**header, "record": record})
+        proven = cls.of(record, about)
+        if not (np.array_equal(made.size, proven.size) and np.array_equal(made.label, proven.label)):
+            raise StoreError("states other labels or sizes than its own margins prove; prove them again.")
+        return made
 
 
 def _speak(those: npt.NDArray[np.bool_], of: str = "") -> str:

@@ -54,9 +54,15 @@ def flipped(
                 "These fields are of other nodes than the certificates, or in another order; give receptive_fields the nodes that the "
                 "threat was given."
             )
+        known = certs.about.entries, certs.about.ones
+        counts = getattr(fields, "counts", known)
+        if any(one is not None and np.any(one != other) for one, other in zip(known, counts, strict=True)):
+            raise InputError(
+                "These fields are of a graph with other nodes or edges than the certified one; give receptive_fields that graph."
+            )
         seen = [np.asarray(fields[i], np.int64) for i in np.flatnonzero(sure).tolist()]
-        edges = 1 + max((int(field.max(initial=-1)) for field in seen), default=-1)
-        return flipped_within(sizes, seen, edges, budget)
+        last = max((int(field.max(initial=-1)) for field in seen), default=-1)
+        return flipped_within(sizes, seen, last + 1, budget)
     reach = certs.reach
     if reach != "anywhere" and len(np.unique(certs.targets)) < len(certs):
         raise Unsupported(

@@ -12,7 +12,7 @@ from unswayed.certificates import Certified, Words, flags
 from unswayed.certificates.presenting import plural
 from unswayed.errors import InputError
 from unswayed.naming import Name
-from unswayed.report.neighbourhood import simple_edges
+from unswayed.report.degrees import degrees
 from unswayed.report.rounding import at_least
 from unswayed.votes import Votes
 
@@ -251,7 +251,7 @@ def summarise(
         floor=accuracy,
         floor_name=str(getattr(floor, "name", "structure-free model")),
         attacked=_fitting(certs, attacked, "attacked"),
-        degree=_degrees(certs, data),
+        degree=degrees(certs, data),
         command=command,
         settings={str(name): str(value) for name, value in (settings or {}).items()},
         positive=None if positive is None else _flag(certs, truth, positive),
@@ -287,26 +287,6 @@ def _fitting(certs: Certified, values: npt.ArrayLike | None, name: str) -> IntAr
     if np.issubdtype(array.dtype, np.floating):
         array = np.where(np.isnan(array), -1, array)
     return array.astype(np.int64)
-
-
-def _degrees(certs: Certified, data: Any) -> IntArray | None:
-    """Neighbours of each target node; edges of each target graph; None where neither is known."""
-    ones, kind = certs.about.ones, certs.about.threat.get("kind")
-    row = kind in ("row", "row-new")
-    if data is None or isinstance(data, Sequence):
-        return ones if row or certs.unit != "node" else None
-    count = max(int(data.num_nodes), int(certs.targets.max()) + 1)
-    sources, _ = simple_edges(np.asarray(data.edge_index).reshape(2, -1), count)
-    found = np.bincount(sources, minlength=count)[certs.targets].astype(np.int64)
-    if not row or ones is None:
-        return found
-    other = np.flatnonzero(found != ones)
-    if kind == "row" and other.size:
-        raise InputError(
-            f"`data` is not the graph that was certified: {certs.unit} {certs.about.target_name(int(other[0]))} has {plural(int(found[other[0]]), 'link')} "
-            f"there, and had {int(ones[other[0]]):,}. Give the graph as it was."
-        )
-    return ones
 
 
 def median(sizes: IntArray) -> int:

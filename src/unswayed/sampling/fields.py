@@ -9,7 +9,7 @@ import torch
 from scipy.sparse import coo_array
 
 from unswayed.errors import InputError, Unsupported
-from unswayed.sampling.inputs import read_graph
+from unswayed.sampling.inputs import Graph, read_graph
 from unswayed.sampling.modes import evaluating
 from unswayed.sampling.reading import read_nodes
 
@@ -43,11 +43,14 @@ def sight(model: Any, question: "Question | None" = None) -> Sight:
 
 
 class Fields(list[npt.NDArray[np.int64]]):
-    """What each node sees, and which nodes these are, by their places in the graph."""
+    """What each node sees, which nodes these are, by their places in the graph, and how many pairs and edges that has."""
 
-    def __init__(self, seen: Iterable[npt.NDArray[np.int64]], nodes: npt.NDArray[np.int64]) -> None:
+    def __init__(
+        self, seen: Iterable[npt.NDArray[np.int64]], nodes: npt.NDArray[np.int64], graph: Graph
+    ) -> None:
         super().__init__(seen)
         self.nodes = nodes
+        self.counts = graph.num_nodes * (graph.num_nodes - 1) // 2, graph.pairs.shape[1]
 
 
 def receptive_fields(data: Any, nodes: Any, layers: int, *, degrees: bool = False) -> Fields:
@@ -65,10 +68,10 @@ def receptive_fields(data: Any, nodes: Any, layers: int, *, degrees: bool = Fals
     ends = np.concatenate([first, second]), np.concatenate([second, first])
     joins = coo_array((np.ones(len(ends[0]), dtype=bool), ends), shape=(n, n)).tocsr()
     if not layers:  # a network without any reads a node's own features alone
-        return Fields((np.empty(0, dtype=np.int64) for _ in chosen), chosen.numpy())
+        return Fields((np.empty(0, dtype=np.int64) for _ in chosen), chosen.numpy(), graph)
     near = torch.zeros((len(chosen), n), dtype=torch.bool)
     near[torch.arange(len(chosen)), chosen] = True
     reached = near.numpy()
     for _ in range(layers if degrees else layers - 1):
         reached = reached | np.asarray((joins @ reached.T).T, dtype=bool)
-    return Fields((np.flatnonzero(row[first] | row[second]) for row in reached), chosen.numpy())
+    return Fields((np.flatnonzero(row[first] | row[second]) for row in reached), chosen.numpy(), graph)

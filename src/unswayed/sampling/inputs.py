@@ -52,7 +52,7 @@ def read_graph(source: Any) -> Graph:
 
 
 def read_graphs(source: Any) -> list[Graph]:
-    """Several clean graphs from a list, a `Batch`, a PyG dataset, or one graph alone."""
+    """Several clean graphs from a list, a `Batch`, a PyG dataset, or one graph alone; what is listed twice is one graph."""
     if hasattr(source, "to_data_list"):
         source = (
             source.to_data_list() if hasattr(source, "num_graphs") and source.batch is not None else [source]
@@ -63,10 +63,11 @@ def read_graphs(source: Any) -> list[Graph]:
         and _is_matrix(source[0])
         and not _is_square(source[1], source[0])
     )
-    graphs = [read_graph(item) for item in source] if many else [read_graph(source)]
-    if not graphs:
+    sources = list(source) if many else [source]  # held, so that no two of them have one id
+    read = {id(item): read_graph(item) for item in sources}
+    if not read:
         raise InputError("There is no graph in the list.")
-    return graphs
+    return [read[id(item)] for item in sources]
 
 
 def _unreadable(source: Any) -> InputError:

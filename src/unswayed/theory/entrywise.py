@@ -11,7 +11,7 @@ import numpy as np
 
 from unswayed.errors import InputError
 from unswayed.theory.exact import decide
-from unswayed.theory.law import Attack, Bools, Floats, Ints, Law, Test, search
+from unswayed.theory.law import Attack, Bools, Floats, Ints, Law, Test, left_by, search
 from unswayed.theory.regions import TINY, Flips, Side, probabilities, table
 from unswayed.theory.splits import Splits
 from unswayed.theory.tails import Judge
@@ -53,7 +53,7 @@ class EntryWise(Law):
         times: int = 1,
     ) -> Bools:
         """Exactly which cells are certified against this attack; certification is monotone in adds and in deletes."""
-        rest = np.minimum(rest, 1 - top)
+        rest = np.minimum(rest, left_by(top))
         result = np.asarray((top > 0) & (rest == 0))
         left = (top > 0) & ~result
         for a, d, here in _attacks(adds[left], deletes[left]):

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from unswayed.errors import InputError
-from unswayed.theory.law import Bools, Floats, Ints, Law, Test, search
+from unswayed.theory.law import Bools, Floats, Ints, Law, Test, left_by, search
 
 #: (X-masses, Y-masses), float64[cells, regions]: common regions, the lowest ratio X/Y first.
 Common = tuple[Floats, Floats]
@@ -162,7 +162,7 @@ class Regions(Hiding):
         self, top: Floats, rest: Floats, adds: Ints, deletes: Ints, ones: Ints, times: int
     ) -> Bools:
         common = self.common(adds, deletes, ones)
-        left = 1 - top
+        left = left_by(top)
         rest = np.minimum(rest, left)
         kept, lost = weigh(common, top, rest)
         gap = times * kept - lost

@@ -18,6 +18,15 @@ Ints = NDArray[np.int64]
 Test = Callable[[Ints, Ints, Ints, Ints | None], Bools]
 
 
+def left_by(top: Floats) -> Floats:
+    """1 − p_top, rounded up: a minority leaves a number that no double may hold, and what is left to rivals is never too little.
+
+    >>> left_by(np.array([0.75, 2 / 59])).tolist()
+    [0.25, 0.9661016949152543]
+    """
+    return np.where(top >= 0.5, 1 - top, np.nextafter(1 - top, np.inf))
+
+
 class Law(ABC):
     """Exactly which attacks the two probabilities rule out under one noise."""
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from unswayed.errors import InputError
 from unswayed.theory.checks import check_count, check_counts, check_ones, check_probability, fit
-from unswayed.theory.law import Bools, Floats, Ints, Law, Test
+from unswayed.theory.law import Bools, Floats, Ints, Law, Test, left_by
 from unswayed.theory.size import AnyNoise, law_of
 
 
@@ -19,8 +19,7 @@ def _rival_sums(label: Floats, others: Floats, k: int) -> Floats:
     """s_1 … s_k along the last axis: sums of the smallest of the k largest bounds, rounded up, at most 1 − p_label."""
     largest = -np.sort(-others, axis=-1)[..., :k]
     sums = np.cumsum(largest[..., ::-1], axis=-1) * (1 + k * 2.0**-51)
-    left = np.where(label >= 0.5, 1 - label, np.nextafter(1 - label, np.inf))
-    return np.asarray(np.minimum(sums, left[..., None]).clip(max=1.0))
+    return np.asarray(np.minimum(sums, left_by(label)[..., None]).clip(max=1.0))
 
 
 def certified_topk_size(

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -43,7 +44,7 @@ class AllPairs(Threat):
             None if nodes is None else read_nodes(nodes, self.graphs[0].num_nodes, self.graphs[0].names)
         )
         count = len(self.graphs) if self.nodes is None else len(self.nodes)
-        self.targets = np.arange(count) if self.nodes is None else self.nodes.numpy()
+        self.targets = _numbered(self.graphs) if self.nodes is None else self.nodes.numpy()
         sizes = np.array([graph.num_nodes for graph in self.graphs], dtype=np.int64)
         ones = np.array([graph.pairs.shape[1] for graph in self.graphs], dtype=np.int64)
         self.entries = np.broadcast_to(sizes * (sizes - 1) // 2, (count,)).copy()
@@ -84,6 +85,12 @@ class AllPairs(Threat):
         """One hash over all graphs."""
         joined = "".join(graph.digest() for graph in self.graphs)
         return {"graph": hashlib.sha256(joined.encode()).hexdigest()}
+
+
+def _numbered(graphs: list[Graph]) -> npt.NDArray[np.int64]:
+    """The place of every graph in the list; of one that is listed again, the first."""
+    first: dict[int, int] = {}
+    return np.array([first.setdefault(id(graph), place) for place, graph in enumerate(graphs)], np.int64)
 
 
 def _only(graphs: list[Graph], data: Any, edge_attr: Function) -> Graph:
