@@ -131,7 +131,7 @@ class Certified(Labelled, ABC):
             name=self.about.target_name(position),
             label=self.about.label_name(int(self.label[position])),
             size=int(self.size[position]),
-            statement=self.statement(position),
+            statement=presenting.statement(self, position),
             facts={change: int(self.sizes(change)[position]) for change in self.about.sides},
         )
 
