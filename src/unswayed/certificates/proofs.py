@@ -260,6 +260,12 @@ class Proofs(Certified):
         """The witness, where sizes are exact."""
         return self.record.witness(position) if self.exact else None
 
+    def known_attack_in_words(self, position: int) -> str:
+        """The links of the witness."""
+        found = self._witness_or_none(position)
+        there = self.record.voices(position, int(self.runner_up[position]))[0]
+        return self._attack_in_words(position, found, there) if found else ""
+
     def _witness_or_none(self, position: int) -> list[int] | None:
         found = self.known_attack(position)
         return None if found is None else found.tolist()

@@ -139,6 +139,10 @@ class Certified(Labelled, ABC):
         """The entries of an attack that does change this label, one more than the size; None where none is known."""
         return None
 
+    def known_attack_in_words(self, position: int) -> str:
+        """What that attack adds and deletes; empty where none is known."""
+        return ""
+
     @property
     def doubtful(self) -> int:
         """At most so many of these certificates are wrong, with probability 95%; 0 for proofs."""
