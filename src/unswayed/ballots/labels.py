@@ -39,7 +39,7 @@ def as_labels(known: Any) -> Tensor:
     except (TypeError, ValueError) as error:
         raise InputError(
             "`known` must be one whole number for each node, −1 where the label is unknown (labels.fillna(-1) of a pandas column); "
-            "number names first, as in [names.index(label) for label in labels]."
+            "number the names first, as in [names.index(label) for label in labels]."
         ) from error
     if not labels.is_floating_point():
         return labels
