@@ -34,6 +34,15 @@ def plain(names: Iterable[Any]) -> tuple[Name, ...]:
     return tuple(item if isinstance(item, bool | int | float) else str(item) for item in items)
 
 
+def check_distinct(names: Iterable[Any]) -> None:
+    """Refuse names of which two are the same: nobody could tell which class is meant."""
+    seen: set[Name] = set()
+    for name in plain(names):
+        if name in seen or str(name) in seen:  # by value (1 is 1.0) or as text
+            raise InputError(f"Two classes are called {name!r}; give each a name of its own.")
+        seen |= {name, str(name)}
+
+
 def check_places(names: Iterable[Any], known: Iterable[Any]) -> None:
     """Refuse names of which one is, to the classifier itself, another class's: labels would come under each other's names.
 
@@ -61,11 +70,6 @@ def _value(name: Name) -> float | str:
         return float(name)
     except (ValueError, OverflowError):
         return str(name)
-
-
-def different(names: tuple[Name, ...]) -> int:
-    """How many of these names can be told apart, by their text and by their value."""
-    return min(len(set(names)), len(set(map(str, names))))
 
 
 def in_words(labels: IntArray, names: tuple[Name, ...]) -> npt.NDArray[Any]:

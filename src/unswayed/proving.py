@@ -7,7 +7,7 @@ from unswayed.ballots.linear import linear_model
 from unswayed.ballots.models import BallotModel
 from unswayed.certificates.protocol import Certified
 from unswayed.errors import InputError, Unsupported
-from unswayed.naming import check_places
+from unswayed.naming import check_distinct, check_places
 from unswayed.sampling.beforehand import check_columns, check_instance, check_surroundings
 from unswayed.sampling.threats import Threat
 from unswayed.spelling import spelled
@@ -44,6 +44,7 @@ def prove(
             "Proofs are about undirected edges without attributes; poll and certify take these too."
         )
     check_surroundings()
+    check_distinct(() if classes is None else classes)  # before anything slow
     known = provable(model)
     check_columns(model, threat)
     proofs = known.prove_under(threat) if runner is None else _proved_by(runner, known, threat)

@@ -325,3 +325,13 @@ def test_freezing_straight_after_training_leaves_nothing_to_chance():
     assert torch.equal(net.own_of_new(x, 1)[0], net.own_of_new(x, 1)[0])
     fresh = copy.deepcopy(net)
     assert torch.equal(net.own_of_new(x, 1)[0], fresh.own_of_new(x, 1)[0])
+
+
+def test_known_labels_of_a_column_with_gaps_are_unknown_there():
+    data = random_graph(np.random.default_rng(0))
+    gaps = [0.0, 1.0, float("nan")] * 3
+    found = LabelBallots(2).freeze(data, known=gaps).state_dict()
+    plain = LabelBallots(2).freeze(data, known=[0, 1, -1] * 3).state_dict()
+    assert all(torch.equal(found[name], plain[name]) for name in plain)
+    with pytest.raises(InputError, match="one whole number"):
+        LabelBallots(2).freeze(data, known=[0.5] * 9)

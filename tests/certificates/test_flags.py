@@ -66,6 +66,13 @@ def test_classes_are_named_by_name():
         certs.recall(["honest"] * 8, positive="fraud")
 
 
+def test_who_withstands_all_changes_there_are_is_no_false_alarm_beyond_them():
+    votes = us.Votes.from_counts([[0, 9000], [9000, 0]], us.Flip(beta=0.7), [40, 2])
+    certs = us.certify(votes)
+    assert certs.size[0] > certs.size[1] == 2
+    assert certs.precision([1, 0], at=[3]).tolist() == [1.0]
+
+
 def test_precision_needs_all_truths():
     with pytest.raises(InputError, match="every target"):
         certificates([1, 0], [2, 2]).precision([1, -1])

@@ -221,10 +221,39 @@ def named(**names):
     return us.certify(votes).named(**names)
 
 
-@pytest.mark.parametrize("classes", [["a", "b", "a"], ["a", "a", "b"], ["1", 1], [1, 1.0], ["a"]])
-def test_as_many_different_names_as_classes(classes):
-    with pytest.raises(InputError, match="different names"):
+@pytest.mark.parametrize("classes", [["a", "a"], ["1", 1], [1, 1.0]])
+def test_classes_of_one_name_are_refused_before_anything_is_asked(classes):
+    row = us.Row(ring(), [0])
+    calls = (
+        lambda: named(classes=classes),
+        lambda: us.prove(NeverAsked(), row, classes=classes),
+        lambda: us.poll(NeverAsked(), row, us.Flip(beta=0.7), classes=classes),
+    )
+    for call in calls:
+        with pytest.raises(InputError, match="Two classes are called"):
+            call()
+
+
+class NeverAsked:
+    def __call__(self, *question):
+        raise AssertionError
+
+    prove_under = __call__
+
+
+@pytest.mark.parametrize("classes", [["a", "b", "c"], ["a"]])
+def test_as_many_names_as_classes(classes):
+    with pytest.raises(InputError, match=f"2 classes but {len(classes)} names"):
         named(classes=classes)
+
+
+def test_a_number_that_is_a_name_is_one_unless_it_is_the_position_of_another():
+    certs = named(targets=[7, 0])
+    assert certs.statement(7) == certs.statement("7") == certs[0].statement(0)
+    assert "Target 0:" in certs.statement(1)  # which is nobody's name
+    with pytest.raises(InputError, match="'0', or pick the position first"):
+        certs.statement(0)
+    assert "label 0" in named(targets=[0, 1]).statement(0)
 
 
 def test_a_name_that_two_targets_have_names_neither(tmp_path):

@@ -11,8 +11,18 @@ def test_the_weakest_are_listed_first_and_the_rest_is_counted(call, call_json, m
     sizes = sorted(
         found["size"] for found in call_json("attack", "--store", "run")["attacks"]["attacked"].values()
     )
-    assert [int(line.split("broken by ")[1].split()[0]) for line in shown] == sizes[:3]
+    assert [int(line.split("broken by ")[1].split(":")[0]) for line in shown] == sizes[:3]
     assert f"… and {len(sizes) - 3} more; --json has all of them." in out
+
+
+def test_the_links_of_an_attack_on_a_proof_are_told(call, call_json):
+    call("prove", *FILES, "--nodes", "9", "--store", "run")
+    attack = call_json("attack", "--store", "run")["attacks"]["attacked"]["9"]
+    assert len(attack["entries"]) == attack["size"] > 0
+    _, out, _ = call("attack", "--store", "run")
+    told = " ".join(out.split()).split(f"broken by {attack['size']}: ")[1]
+    assert told.startswith(("it adds", "it deletes"))
+    assert all(str(entry) in told for entry in attack["entries"])
 
 
 def test_votes_alone_cannot_be_attacked_and_what_to_say_is_said(call, own):

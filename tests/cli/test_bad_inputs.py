@@ -82,7 +82,7 @@ BAD = {
     "label of an absent node": (replace("Y.csv", "\n3,", "\n99,"), CERTIFY, "99"),
     "negative label": (replace("Y.csv", "3,1", "3,-1"), CERTIFY, "range"),
     "huge label": (replace("Y.csv", "3,1", "3,999999999"), CERTIFY, "range"),
-    "empty label": (replace("Y.csv", "3,1", "3,"), CERTIFY, "without a label"),
+    "empty label": (replace("Y.csv", "3,1", "3,"), CERTIFY, "node '3' of train has no label"),
     "one class": (put("Y.csv", "node,label\n" + "".join(f"{n},0\n" for n in range(12))), CERTIFY, "class"),
     "unknown split": (replace("Y.csv", "test", "exam"), CERTIFY, "exam"),
     "split without test": (
@@ -96,6 +96,7 @@ BAD = {
     "not a CSV": (lambda folder: (folder / "E.csv").write_bytes(b"\xff\xfe\x00\x80"), CERTIFY, "E.csv"),
     "a file of zero bytes": (put("E.csv", ""), CERTIFY, "E.csv"),
     "node id absent": (nothing, f"{CERTIFY} --nodes 3,99", "99"),
+    "nobody without a label": (nothing, f"{CERTIFY} --nodes unlabelled", "names none"),
     "node id negative": (nothing, f"{CERTIFY} --nodes -3", "-3"),
     "no node named": (nothing, f"{CERTIFY} --nodes ,", "no target"),
     "node twice": (nothing, f"{CERTIFY} --nodes 3,3", "twice"),

@@ -33,3 +33,17 @@ def test_frontier_names_proofs_where_these_are_expected_to_hold_more(call, group
     assert "Label ballots" not in call(*words, "--threat", "all-pairs")[1]
     groups(None)
     assert "Label ballots" not in call(*words)[1]
+
+
+def test_frontier_warns_of_a_model_that_says_the_same_to_all(call, call_json, groups, here):
+    groups(True)
+    (here / "same.py").write_text(
+        "import torch\n\ndef same():\n    return lambda x, edge_index: torch.eye(2)[[1] * len(x)]\n"
+    )
+    options = "--betas 0.7 --samples 100 --count 10 --want-size 1 --model same.py:same"
+    words = ["frontier", *FILES, *options.split()]
+    code, out, err = call(*words)
+    assert code == 0
+    assert "Beware: under this noise the model gives every node the label 1" in " ".join(out.split())
+    assert "so leave --no-floor out" in " ".join(err.split())
+    assert call_json(*words)["rows"][0]["beware"].startswith("Beware")

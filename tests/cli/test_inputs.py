@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from unswayed.cli.certify import ASKED, _runner, command_of, words_of
-from unswayed.cli.inputs import karate_club, load_factory, read_dataset, read_noise, read_targets
+from unswayed.cli.inputs import karate_club, load_factory, read_dataset, read_noise
+from unswayed.cli.targets import read_targets
 from unswayed.theory.noise import AddDelete, Flip
 
 
@@ -32,7 +33,8 @@ def test_files_without_a_split_get_a_random_one_and_say_so(here, capsys):
     assert len(together.unique()) == len(together) == 12
     said = " ".join(capsys.readouterr().err.split())
     assert (
-        "Y.csv has no split column: of its 12 nodes 4 are drawn to learn from, 2 to choose with and 6" in said
+        "Y.csv has no split column: of its 12 labelled nodes 4 are drawn to learn from, 2 to choose with and 6"
+        in said
     )
     _, again = read_dataset(None, here / "E.csv", here / "X.csv", here / "Y.csv", 3)
     assert torch.equal(parts.test, again.test)
@@ -47,6 +49,18 @@ def test_targets_by_part_or_number(here, words, ids):
     assert found.ids.tolist() == ids
     assert found.truth.tolist() == [node % 2 for node in ids]
     assert len(read_targets(data, parts, "all").ids) == 12
+
+
+def test_who_has_no_label_is_asked_about_and_every_label_is_learnt_from(here, capsys):
+    lines = [line.rpartition(",")[0] for line in (here / "Y.csv").read_text().splitlines()]
+    (here / "Y.csv").write_text("\n".join([*lines[:-1], "11,"]) + "\n")
+    files = (here / "E.csv", here / "X.csv", here / "Y.csv")
+    data, parts = read_dataset(None, *files, 0, nodes="unlabelled")
+    assert read_targets(data, parts, "unlabelled").ids.tolist() == parts.test.tolist() == [11]
+    assert sorted(torch.cat([parts.train, parts.val]).tolist()) == list(range(11))
+    said = " ".join(capsys.readouterr().err.split())
+    assert "Y.csv has the labels 0 (6), 1 (5); 1 without." in said
+    assert "and none to test" in said
 
 
 def test_nodes_called_as_parts_are_can_be_picked(here, capsys):

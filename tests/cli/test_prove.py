@@ -102,7 +102,8 @@ def test_a_store_keeps_proofs_for_report_explain_and_attack(call, call_json, her
     assert len(told["witness"]) == row["size"] + 1
     assert {"voices", "for", "against", "margin"} <= set(told)
     attacked = call_json("attack", "--store", "run")["attacks"]["attacked"]
-    assert attacked["9"] == {"size": row["size"] + 1, "kind": "witness"}
+    assert attacked["9"]["size"] == len(attacked["9"]["entries"]) == row["size"] + 1
+    assert attacked["9"]["kind"] == "witness"
     code, out, _ = call("attack", "--store", "run")
     assert code == 0
     assert "lower and upper bound meet" in out
@@ -155,7 +156,7 @@ def rings(monkeypatch):
     )
     dataset = Dataset("rings", "graph", 3, 2, graphs=graphs)
     parts = Split(torch.arange(6), torch.arange(6, 8), torch.arange(8, 12))
-    monkeypatch.setattr(proving, "read_dataset", lambda *words: (dataset, parts))
+    monkeypatch.setattr(proving, "read_dataset", lambda *words, **more: (dataset, parts))
     monkeypatch.setattr(pairs, "PairSettings", partial(PairSettings, silent=("counts-linear",), steps=40))
 
 
@@ -195,7 +196,7 @@ BAD = {
     "no groups": (f"{PROVE} --model hashed:gcn --groups 0", "2 or more"),
     "an unknown kind of voter": (f"{PROVE} --model ballots --voters loud", "--voters"),
     "an unknown positive label": (f"{PROVE} --positive fraud", "fraud"),
-    "label ballots under all pairs": (f"{PROVE} --threat all-pairs", "Row"),
+    "label ballots under all pairs": (f"{PROVE} --threat all-pairs", "--voters features"),
     "an absent node": (f"{PROVE} --nodes 99", "99"),
     "a store that is a file": (f"{PROVE} --store E.csv", "folder"),
     "a card that is not there": (f"{PROVE} --device cuda:7", "device"),

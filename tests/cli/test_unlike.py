@@ -41,6 +41,18 @@ def test_it_is_said_and_most_are_proved_right(call, call_json, market):
     assert accuracy["1"] > 0.4
 
 
+def test_of_a_network_it_is_said_too_and_that_few_choose_it(call, market, monkeypatch):
+    def fit(dataset, parts, **how):
+        meaning = us.meaning_of(dataset.graph, dataset.labels)
+        return us.LabelBallots(3, meaning=meaning).freeze(dataset.graph, known=dataset.labels)
+
+    monkeypatch.setattr("unswayed.models.training.ballots.fit_ballots", fit)
+    _, _, err = call("prove", *FILES, "--no-floor", "--model", "ballots", "--nodes", "u3")
+    said = " ".join(err.split())
+    assert "linked to other labels more often than to their own" in said
+    assert "Only 40 validation nodes choose the network; where so few do, --model label-ballots" in said
+
+
 def test_what_labels_mean_is_the_same_whatever_links_those_asked_about_have(market):
     dataset, parts = market
     told = torch.cat([parts.train, parts.val])

@@ -73,7 +73,7 @@ def test_graphs_of_ones_own_are_a_dataset():
         ({"y": None}, "y must hold the class of each node"),
         ({"y": torch.zeros(3)}, "y must hold the class of each node"),
         ({"y": torch.full((34,), 0.5)}, "as a whole number"),
-        ({"y": torch.full((34,), torch.nan)}, "as a whole number"),
+        ({"y": torch.full((34,), torch.nan)}, "at least two classes"),
         ({"y": torch.zeros(34)}, "at least two classes; 1 are too few"),
         ({"x": torch.zeros(34)}, "must be a table of nodes by numbers"),
         ({"edge_index": None}, "no edge_index"),
@@ -84,6 +84,12 @@ def test_data_that_is_no_dataset_is_refused(club, change, sentence):
         club[name] = value
     with pytest.raises(InputError, match=sentence):
         from_data(club)
+
+
+def test_a_label_that_is_nan_is_unknown(club):
+    club.y = club.y.double()
+    club.y[3] = torch.nan
+    assert from_data(club).labels.tolist() == [*club.y[:3].tolist(), -1, *club.y[4:].tolist()]
 
 
 def test_graphs_that_do_not_belong_together_are_refused(club):

@@ -55,8 +55,8 @@ def test_class_names_are_numbered_in_order(read):
         ({"labels": "node,label\na,-1\nb,0\n"}, "label -1 is out of range"),
         ({"labels": "node,label\na,99999\nb,0\n"}, "label 99999 is out of range"),
         ({"labels": "node,label\na,x\nb,x\n"}, "one class only"),
-        ({"labels": "node,label\na,\nb,1\n"}, "without a label"),
-        ({"labels": "node,label\na,nan\nb,1\nc,0\n"}, "without a label"),
+        ({"labels": "node,label\na,\nb,\n"}, "no labels"),
+        ({"labels": "node,label,split\na,,val\nb,1,train\nc,0,test\n"}, "node 'a' of val has no label"),
         ({"labels": "node,label,label \na,0,1\nb,1,0\n"}, "two columns 'label'"),
         ({"features": "node,f,f \na,1,1\nb,1,1\nc,1,1\n"}, "two columns 'f'"),
         ({"labels": "node,label,split\na,0,train\nb,1,exam\n"}, "'exam' is not one of"),
@@ -134,3 +134,30 @@ def test_a_folder_in_place_of_a_file_is_called_one(read, tmp_path):
     read()
     with pytest.raises(InputError, match="is a folder; name the file in it"):
         datasets.read_csv(tmp_path, tmp_path / "x.csv", tmp_path / "y.csv")
+
+
+def test_an_empty_label_is_unknown(read):
+    dataset, _ = read(labels="node,label\na,\nb,1.0\nc,0.0\n")
+    assert dataset.labels.tolist() == [-1, 1, 0]
+    assert read(labels="node,label\na,nan\nb,spam\nc,ham\n")[0].class_names == ("ham", "spam")
+
+
+def labelled(*names):
+    nodes = [f"n{place}" for place in range(len(names))]
+    rows = zip(nodes, names, strict=True)
+    return {
+        "edges": "source,target\nn0,n1\n",
+        "features": "node,f\n" + "".join(f"{node},1\n" for node in nodes),
+        "labels": "node,label\n" + "".join(f"{node},{name}\n" for node, name in rows),
+    }
+
+
+def test_labels_that_may_be_one_are_told(read):
+    with pytest.warns(DoubtfulSetting, match="'No Fraud' and 'nofraud' differ only in case or blank space"):
+        read(**labelled("No Fraud", "nofraud", "fraud"))
+
+
+def test_a_class_of_one_node_among_large_ones_is_told(read):
+    with pytest.warns(DoubtfulSetting, match="a single node has the label 'frued'"):
+        read(**labelled(*["fraud"] * 5, "honest", "honest", "frued"))
+    read(**labelled("fraud", "fraud", "honest"))  # where no class is large, nothing is odd

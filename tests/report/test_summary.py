@@ -64,6 +64,14 @@ def test_beats_floor_to_agrees_with_the_curve(certs, truth, floor):
     assert summary.beats_floor_to == max(above, default=-1)
 
 
+def test_a_small_graph_that_withstands_all_its_changes_beats_the_floor_beyond_them():
+    votes = us.Votes.from_counts([[9000, 0], [9000, 0], [5000, 4000]], us.Flip(beta=0.7), [2, 40, 40])
+    certs = us.certify(votes)
+    assert certs.size[0] == 2 < certs.size[1] < 40
+    summary = summarise(certs, truth=[0, 0, 0], floor=0.5)
+    assert summary.beats_floor_to == certs.size[1]  # at which two of three stand
+
+
 def test_median_means_half_of_the_targets(certs):
     summary = summarise(certs)
     assert (certs.size >= summary.median).mean() >= 0.5

@@ -88,6 +88,8 @@ def test_asymmetric_noise_speaks_of_deletions_where_only_they_are_proven():
 
 
 def test_one_target_reads_like_one():
+    assert headline(certify([SPLIT])).endswith("no label is proven for the one node.")
+    assert "for the one node no answer is proven" in headline(certify([[5_500, 4_500]]))
     assert headline(certify([SURE])).startswith("1 of 1 node provably keeps its answer")
 
 

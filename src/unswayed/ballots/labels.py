@@ -33,14 +33,18 @@ class Said:
 
 
 def as_labels(known: Any) -> Tensor:
-    """Known labels as a tensor; names are refused, because nobody says here which number each of them has."""
+    """Known labels as a tensor, NaN as −1; names are refused, because nobody says here which number each of them has."""
     try:
-        return known.detach().cpu() if isinstance(known, Tensor) else torch.from_numpy(np.array(known))
+        labels = known.detach().cpu() if isinstance(known, Tensor) else torch.from_numpy(np.array(known))
     except (TypeError, ValueError) as error:
         raise InputError(
-            "`known` must be one whole number for each node, −1 where the label is unknown; number the names first, "
-            "as in [names.index(label) for label in labels]."
+            "`known` must be one whole number for each node, −1 where the label is unknown (labels.fillna(-1) of a pandas column); "
+            "number the names first, as in [names.index(label) for label in labels]."
         ) from error
+    if not labels.is_floating_point():
+        return labels
+    whole = labels.nan_to_num(-1.0)  # pandas makes numbers of a column with gaps, and the gaps NaN
+    return whole.long() if bool((whole == whole.round()).all()) else labels
 
 
 def read_known(known: Any, nodes: int, classes: int) -> Tensor:

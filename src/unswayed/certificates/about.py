@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unswayed.errors import InputError
-from unswayed.naming import Name, different, places, plain
+from unswayed.naming import Name, check_distinct, places, plain
 from unswayed.theory.checks import whole_sizes
 
 IntArray = npt.NDArray[np.int64]
@@ -111,9 +111,9 @@ class About:
             raise InputError("Every target needs one number of entries (and, where known, of ones).")
         if self.target_names and len(self.target_names) != len(self):
             raise InputError(f"There are {len(self)} targets but {len(self.target_names)} names for them.")
-        if self.class_names and not len(self.class_names) == different(self.class_names) == self.classes:
-            told = f"{len(self.class_names)} names for them, {different(self.class_names)} different names"
-            raise InputError(f"There are {self.classes} classes but {told}.")
+        check_distinct(self.class_names)
+        if self.class_names and len(self.class_names) != self.classes:
+            raise InputError(f"There are {self.classes} classes but {len(self.class_names)} names for them.")
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -161,7 +161,15 @@ class About:
             known = f"the first targets are {some}" if some else "targets have no names here; give a position"
             raise InputError(f"There is no target {target!r}; {known}.")
         whole = isinstance(target, int | np.integer) and not isinstance(target, bool)
-        if not whole or not 0 <= target < len(self.targets):
+        inside = whole and 0 <= target < len(self.targets)
+        if whole and str(target) in self.target_names:  # a number that is a name as well
+            if inside and self.target_names[target] != str(target):
+                raise InputError(
+                    f"{target} is the name of one target and the position of another; give the name as text, '{target}', or pick the "
+                    f"position first, [{target}]."
+                )
+            return int(target) if inside else self.position(str(target))
+        if not inside:
             raise InputError(
                 f"Targets are given by name, or by position from 0 to {len(self.targets) - 1}, not {target!r}."
             )

@@ -16,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from unswayed.certificates import presenting
 from unswayed.certificates.files import pack, unpack
 from unswayed.certificates.levels import confidence_in_words, most_wrong
 from unswayed.certificates.protocol import About, Certified, Column, Explanation, check_change
@@ -137,7 +138,7 @@ class Chosen(Certified):
         said = f"Its noise was chosen among {len(self.certificates)} before any attack: number {level}."
         return replace(
             found,
-            statement=self.statement(position),
+            statement=presenting.statement(self, position),
             sentences=(said, *found.sentences),
             facts={**found.facts, "choice": level},
         )

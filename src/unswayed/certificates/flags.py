@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from unswayed.certificates.about import withstood
 from unswayed.errors import InputError, Unsupported
-from unswayed.theory.checks import whole_sizes
 
 if TYPE_CHECKING:
     from unswayed.certificates.protocol import Certified
@@ -40,7 +40,7 @@ def precision(
         )
     if np.any(truth < 0):
         raise InputError("Precision needs every target's true label; pick those that are known.")
-    strong = certs.sizes(change) >= whole_sizes(at)[..., None]
+    strong = withstood(certs.sizes(change), at, certs.about.limit(change))
     kept = (strong & (truth == flag) & (certs.label == flag)).sum(axis=-1)
     alarms = ((truth != flag) & ~(strong & (certs.label != flag))).sum(axis=-1)
     shares: FloatArray = np.where(alarms == 0, 1.0, kept / np.maximum(kept + alarms, 1))

@@ -83,7 +83,7 @@ class Proofs(Certified):
         linear classifier rounds may keep the label even then, where proofs are not `exact` or one kind of change alone is asked about.
         """
         back = isinstance(position, int) and -len(self) <= position < 0  # from the end
-        place = self.about.position(position + len(self) if back else position)  # type: ignore[operator]
+        place = position + len(self) if back else self.about.position(position)  # type: ignore[operator]
         return self.record.witness(place, check_change(change))
 
     @cached_property
@@ -258,7 +258,13 @@ class Proofs(Certified):
 
     def known_attack(self, position: int) -> IntArray | None:
         """The witness, where sizes are exact."""
-        return self.witness(position) if self.exact else None
+        return self.record.witness(position) if self.exact else None
+
+    def known_attack_in_words(self, position: int) -> str:
+        """The links of the witness."""
+        found = self._witness_or_none(position)
+        there = self.record.voices(position, int(self.runner_up[position]))[0]
+        return self._attack_in_words(position, found, there) if found else ""
 
     def _witness_or_none(self, position: int) -> list[int] | None:
         found = self.known_attack(position)

@@ -131,13 +131,17 @@ class Certified(Labelled, ABC):
             name=self.about.target_name(position),
             label=self.about.label_name(int(self.label[position])),
             size=int(self.size[position]),
-            statement=self.statement(position),
+            statement=presenting.statement(self, position),
             facts={change: int(self.sizes(change)[position]) for change in self.about.sides},
         )
 
     def known_attack(self, position: int) -> IntArray | None:
         """The entries of an attack that does change this label, one more than the size; None where none is known."""
         return None
+
+    def known_attack_in_words(self, position: int) -> str:
+        """What that attack adds and deletes; empty where none is known."""
+        return ""
 
     @property
     def doubtful(self) -> int:

@@ -230,9 +230,11 @@ def _tell(found: "Attacks", record: "Record", unit: str) -> None:
     sure = int((~found.certs.abstained).sum())
     place.print(f"Beyond them: an attack was found for {int(hit.sum())} of {sure} certified {unit}s.")
     lines = listed(
-        f"  {unit} {record.names[spot]}: safe up to {plural(int(found.certs.size[spot]), 'change')}, broken by "
-        f"{int(found.attacked[spot])} ({found.by[spot]})."
-        for spot in weakest_first(found.attacked)
+        weakest_first(found.attacked),
+        lambda spot: (
+            f"  {unit} {record.names[spot]}: safe up to {plural(int(found.certs.size[spot]), 'change')}, broken by "
+            f"{int(found.attacked[spot])} ({found.by[spot]})."
+        ),
     )
     for line in lines:
         place.print(line, markup=False)

@@ -1,6 +1,6 @@
 """`unswayed attack` on proofs: nothing is searched, because a proof brings its own attacks."""
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,24 +23,28 @@ class Met:
     record: Record
 
     @cached_property
+    def known(self) -> list[npt.NDArray[np.int64] | None]:
+        """The entries that each of these attacks changes."""
+        return [self.certs.known_attack(place) for place in range(len(self.certs))]
+
+    @property
     def attacked(self) -> npt.NDArray[np.int64]:
         """int64[targets]."""
-        known = [self.certs.known_attack(place) for place in range(len(self.certs))]
-        return np.array([-1 if attack is None else len(attack) for attack in known], dtype=np.int64)
+        return np.array([-1 if attack is None else len(attack) for attack in self.known], dtype=np.int64)
 
     def facts(self) -> dict[str, Any]:
         """As the attacks of `unswayed attack` are told, JSON-ready."""
         hit = {
-            name: {"size": size, "kind": "witness"}
-            for name, size in zip(self.record.names, self.attacked.tolist(), strict=True)
-            if size >= 0
+            name: {"size": len(attack), "kind": "witness", "entries": attack.tolist()}
+            for name, attack in zip(self.record.names, self.known, strict=True)
+            if attack is not None
         }
         return {"within": {}, "judged": 0, "rebuilt": 0, "breaches": [], "attacked": hit}
 
     def lines(self) -> list[str]:
         """For people."""
-        unit, total, size = self.certs.unit, len(self.certs), self.certs.size
-        hit = self.attacked >= 0
+        unit, total, size, attacked = self.certs.unit, len(self.certs), self.certs.size, self.attacked
+        hit = attacked >= 0
         whole = int(np.sum(~hit & (size >= self.certs.about.entries)))
         if not hit.any() and whole < total:
             return [
@@ -53,8 +57,11 @@ class Met:
         ]
         names = self.record.names
         return told + listed(
-            f"  {unit} {names[place]}: safe up to {plural(int(size[place]), 'change')}, broken by {int(self.attacked[place])} (witness)."
-            for place in weakest_first(self.attacked)
+            weakest_first(attacked),
+            lambda place: (
+                f"  {unit} {names[place]}: safe up to {plural(int(size[place]), 'change')}, broken by {int(attacked[place])}: "
+                f"{self.certs.known_attack_in_words(place)}."
+            ),
         )
 
 
@@ -67,11 +74,12 @@ def weakest_first(attacked: npt.NDArray[np.int64]) -> list[int]:
     return [int(place) for place in found[np.argsort(attacked[found], kind="stable")]]
 
 
-def listed(lines: Iterable[str]) -> list[str]:
-    """The first lines, and how many more there are."""
-    every = list(lines)
-    more = len(every) - LISTED
-    return every[:LISTED] + ([f"  … and {more:,} more; --json has all of them."] if more > 0 else [])
+def listed(places: list[int], line: Callable[[int], str]) -> list[str]:
+    """A line for each of the first, and how many more there are."""
+    more = len(places) - LISTED
+    return [line(place) for place in places[:LISTED]] + (
+        [f"  … and {more:,} more; --json has all of them."] if more > 0 else []
+    )
 
 
 def met(words: dict[str, Any], store: Path | None) -> Met | None:

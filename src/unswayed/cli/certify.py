@@ -139,16 +139,19 @@ def certify_words(
 def make_plan(words: dict[str, Any], store: Path | None, purpose: str = "certify") -> "Plan":
     """Check every word and read the data; nothing slow has happened yet when this refuses."""
     from unswayed.cli.flags import read_flag, read_positive, stays
-    from unswayed.cli.inputs import read_dataset, read_device, read_noise, read_targets
+    from unswayed.cli.inputs import read_dataset, read_device, read_noise
     from unswayed.cli.plan import Plan
+    from unswayed.cli.record import CERTIFICATES, check_place
+    from unswayed.cli.targets import read_targets
     from unswayed.cli.threat import check_directed, read_edge_attr
 
+    check_place(store, never=CERTIFICATES)
     check_directed(words["directed"], words["edges"], str(words["recipe"]))
     noise = read_noise(words["beta"], words["p_add"], words["p_delete"], words["keep"], words["hide"])
     device = read_device(words["device"])
     data, parts = read_dataset(
         words["dataset"], words["edges"], words["features"], words["labels"], words["seed"],
-        directed=words["directed"],
+        directed=words["directed"], nodes=words["nodes"],
     )  # fmt: skip
     model, recipe = words["model"] or ("gcn-mean" if data.task == "node" else "gin"), str(words["recipe"])
     chosen, positive = (

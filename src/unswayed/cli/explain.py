@@ -85,7 +85,8 @@ def _stored(store: Path, node: str, words: dict[str, object]) -> "Explanation":
     record, votes = open_run(store)
     if node not in record.names:
         raise InputError(
-            f"The run in {store} has no target {node!r}; its first targets are {', '.join(record.names[:8])}."
+            f"The run in {store} has no target {node!r}; its first targets are {', '.join(record.names[:8])}. Where the data has it, add "
+            f"--nodes all, or its name, and a new --store to {record.command}."
         )
     if record.names.count(node) > 1:
         raise InputError(
@@ -95,8 +96,8 @@ def _stored(store: Path, node: str, words: dict[str, object]) -> "Explanation":
 
 
 def _fresh(words: dict[str, object], node: str) -> "Explanation":
-    from unswayed.cli.inputs import PARTS
     from unswayed.cli.proving import prove_asked, proved_by_name
+    from unswayed.cli.targets import PARTS
     from unswayed.errors import InputError
     from unswayed.report.explain import explain as facts
 

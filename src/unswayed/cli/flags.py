@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from unswayed.cli.common import note
-from unswayed.cli.inputs import Targets
+from unswayed.cli.targets import Targets
 from unswayed.datasets import Dataset
 from unswayed.errors import InputError
 from unswayed.sampling.flagged import flagged

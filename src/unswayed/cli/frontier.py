@@ -163,10 +163,12 @@ def _sweep(
 
     from unswayed.certificates.presenting import plural
     from unswayed.cli.flags import label_name, read_positive, stays
-    from unswayed.cli.inputs import Targets
     from unswayed.cli.models import make_floor, make_model
     from unswayed.cli.plan import run_plan
+    from unswayed.cli.targets import Targets
     from unswayed.report.frontier import Point
+    from unswayed.report.summary import summarise
+    from unswayed.report.words import monotony
 
     plan = _held_out(make_plan(words, None, purpose="select"))
     chosen = plan.targets
@@ -189,7 +191,9 @@ def _sweep(
         votes = run_plan(setting, threat, model if once else make_model(setting), None)
         certs = setting.certify(votes)
         truth = plan.targets.truth.numpy()
-        points.append(Point.of(noise, certs, truth, setting.ceiling(threat), split, positive))
+        point = Point.of(noise, certs, truth, setting.ceiling(threat), split, positive)
+        alike = monotony(summarise(certs, truth=truth, class_names=plan.dataset.class_names))
+        points.append(replace(point, beware=alike))
     bearers = int((plan.targets.truth == positive).sum()) if positive is not None else 0
     flag = (None if positive is None else label_name(positive, plan.dataset), bearers)
     return points, None if found is None else found[0], plan, ahead, flag
@@ -220,5 +224,8 @@ def _look_ahead(plan: "Plan", floor: float | None) -> "Prospect | None":
     told = torch.cat([plan.split.train, plan.split.val])
     known = torch.full_like(labels, -1).index_copy(0, told, labels[told])
     ahead = prospect(plan.dataset.graph, known, floor=floor)
-    note(f"Before certifying: {ahead}")
+    # what Python calls a floor is an option here
+    note(
+        f"Before certifying: {ahead}".replace("so give its accuracy as the floor", "so leave --no-floor out")
+    )
     return ahead

@@ -49,6 +49,8 @@ def show(
         return
     if flag is not None:
         place.print(Text(_staying(points, best, want, goal, flag)))
+    if points[best].beware:
+        place.print(Text(points[best].beware))
     place.print(Text(_advice(points[best], points[best].wanted(want), goal, floor)))
     place.print(Text(command, style="bold"), soft_wrap=True)
 

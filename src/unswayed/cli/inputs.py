@@ -4,7 +4,7 @@ import hashlib
 import importlib.util
 import inspect
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from unswayed.cli.common import note
-from unswayed.cli.splitting import own_split, tell_split
+from unswayed.cli.splitting import own_split, tell_classes, tell_split
 from unswayed.datasets import Dataset, Split, load, read_csv, split
 from unswayed.datasets.catalog import entry
 from unswayed.datasets.sources import find
@@ -33,8 +33,9 @@ def read_dataset(
     seed: int,
     *,
     directed: bool = False,
+    nodes: str = "test",
 ) -> tuple[Dataset, Split]:
-    """The data and its split: a benchmark by name, or the user's three files."""
+    """The data and its split, for the nodes that are asked about: a benchmark by name, or the user's three files."""
     if not 0 <= seed < 2**63:
         raise InputError(f"--seed must lie between 0 and 2^63 - 1, not {seed}.")
     files = {"--edges": edges, "--features": features, "--labels": labels}
@@ -54,8 +55,9 @@ def read_dataset(
         )
     dataset, own = read_csv(edges, features, labels, directed=directed)
     dataset = replace(dataset, name=edges.name)
+    tell_classes(labels, dataset)
     if own is None:
-        own = own_split(dataset, seed)
+        own = own_split(dataset, seed, nodes)
         tell_split(labels, dataset, own, seed)
     return dataset, own
 
@@ -156,64 +158,6 @@ def read_device(device: str) -> str:
     except InputError as error:
         raise InputError(str(error).replace("device='cpu'", "--device cpu")) from error
     return str(torch.device(device))
-
-
-@dataclass(frozen=True)
-class Targets:
-    """What is certified: positions in the dataset, and the names people know them by."""
-
-    ids: Tensor
-    names: tuple[str, ...]
-    truth: Tensor
-
-
-PARTS = {"test": "all test nodes", "val": "all validation nodes", "all": "every node"}
-
-
-def read_targets(dataset: Dataset, parts: Split, words: str) -> Targets:
-    """Targets from `test`, `val`, `all`, or a list of numbers or (for the user's own files) node names.
-
-    A list has a comma: `test,` is the node of that name.
-    """
-    count, known = len(dataset.labels), dataset.node_names
-    named = known is not None and words in known
-    if words in PARTS:
-        ids = torch.arange(count) if words == "all" else getattr(parts, words)
-        if named:
-            note(
-                f"--nodes {words} means {PARTS[words]}; the node that is called {words} is --nodes {words}, (with a comma)."
-            )
-    elif named:  # whatever commas it has
-        ids = torch.tensor([known.index(words)])  # type: ignore[union-attr]
-    else:
-        ids = torch.tensor(_numbers(words, count, known, dataset.task))
-    names = tuple(known[int(place)] if known is not None else str(int(place)) for place in ids)
-    return Targets(ids, names, dataset.labels[ids])
-
-
-def _numbers(words: str, count: int, known: tuple[str, ...] | None, task: str) -> list[int]:
-    asked = [word.strip() for word in words.split(",") if word.strip()]
-    if not asked:
-        raise InputError("--nodes names no target; give test, val, all, or numbers such as 3,17,42.")
-    place_of = None if known is None else {name: place for place, name in enumerate(known)}
-    found = []
-    for word in asked:
-        place = place_of.get(word) if place_of is not None else int(word) if word.isdecimal() else None
-        if place is None and place_of is None:
-            raise InputError(
-                f"--nodes: {word!r} is not a number; give test, val, all, or numbers such as 3,17,42."
-            )
-        if place is None or place >= count:
-            last = f" (they go from 0 to {count - 1})" if known is None else f"; it has {_few(known)}"
-            raise InputError(f"There is no {task} {word!r} in this dataset{last}.")
-        found.append(place)
-    if len(set(found)) != len(found):
-        raise InputError("--nodes names a target twice; name each once.")
-    return found
-
-
-def _few(names: tuple[str, ...]) -> str:
-    return ", ".join(names[:4]) + (" and so on" if len(names) > 4 else "")
 
 
 NO_FACTORY = "--model {0} does not say which function of that file makes the model; write {0}:build if it is called build."

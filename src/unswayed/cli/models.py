@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from unswayed.cli.common import note, warn, working
-from unswayed.cli.inputs import Targets, load_factory, load_weights
+from unswayed.cli.inputs import load_factory, load_weights
 from unswayed.cli.plan import Plan
 from unswayed.cli.record import WEIGHTS, read_record, tell_threads
+from unswayed.cli.targets import Targets
 from unswayed.datasets import Dataset, Split
 from unswayed.errors import InputError, StoreError
 

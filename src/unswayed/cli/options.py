@@ -50,7 +50,7 @@ Nodes = Annotated[
     typer.Option(
         "--nodes",
         "--targets",
-        help="Which nodes (or graphs) to certify: test, val, all, or names or numbers such as 3,17,42 (a node called test: test,).",
+        help="Which nodes (or graphs) to certify: test, val, all, unlabelled (those whose label is not known), or names or numbers such as 3,17,42 (a node called test: test,).",
         rich_help_panel=DATA,
     ),
 ]

@@ -14,18 +14,17 @@ from unswayed.certificates import Certified
 from unswayed.certificates.top import BOUNDS as TOP_BOUNDS
 from unswayed.cli.common import note, warn
 from unswayed.cli.flags import asked
-from unswayed.cli.inputs import Targets, content_of
+from unswayed.cli.inputs import content_of
 from unswayed.cli.record import (
-    CERTIFICATES,
     Record,
     certify_as,
-    check_place,
     keep_weights,
     threads_told,
     warn_of_second_look,
     write_record,
 )
 from unswayed.cli.sketching import sketches
+from unswayed.cli.targets import Targets
 from unswayed.cli.threat import read_threat
 from unswayed.datasets import Dataset, Split
 from unswayed.errors import InputError, UnswayedError
@@ -90,7 +89,6 @@ class Plan:
             raise InputError(f"--budget must be a number of seconds above 0, not {self.budget}.")
         if self.top is not None:
             self._check_top(self.top)
-        check_place(self.store, never=CERTIFICATES)
 
     def _check_top(self, top: int) -> None:
         if not 1 <= top < self.dataset.num_classes:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from unswayed.cli.common import note, working
+from unswayed.cli.common import note, warn, working
 from unswayed.cli.inputs import load_factory
 from unswayed.cli.models import warn_before_training
 from unswayed.cli.record import tell_threads
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from unswayed.cli.proving import ProvePlan
 
 LABELS, TRAINED, HASHED = "label-ballots", "ballots", "hashed:"
+FEW = 50  # validation nodes, by which a choice among networks is little more than chance
+UNLIKE = "Known labels are linked to other labels more often than to their own, so each speaks for those it is met beside."
 
 
 def make_model(plan: "ProvePlan") -> Any:
@@ -23,6 +25,11 @@ def make_model(plan: "ProvePlan") -> Any:
         return _label_ballots(plan)
     if plan.model == TRAINED or plan.hashed:
         warn_before_training(plan)
+        if plan.model == TRAINED and plan.dataset.task == "node" and len(plan.split.val) < FEW:
+            warn(
+                f"Only {len(plan.split.val)} validation nodes choose the network; where so few do, --model {LABELS}, which needs no training, "
+                "often proves more."
+            )
         note(f"Training {plan.model} on {plan.dataset.name} ({plan.protocol}) …")
         if plan.precision is not None and plan.positive is not None:  # few choose badly
             truly = int((plan.dataset.labels[plan.split.val] == plan.positive).sum())
@@ -32,6 +39,8 @@ def make_model(plan: "ProvePlan") -> Any:
         with working("training") as progress, diary() as kept:
             told = telling(progress)
             model = _hashed(plan, told) if plan.hashed else _trained(plan, told)
+        if getattr(model, "meaning", None) is not None:
+            note(UNLIKE)
         return tell_threads(model, threads_in_words(plan.device, kept))
     model = load_factory(plan.model, plan.dataset)
     if plan.dataset.task == "node" and getattr(model, "frozen", None) is False:
@@ -47,9 +56,7 @@ def _label_ballots(plan: "ProvePlan") -> Any:
     graph, known = plan.dataset.graph, plan.known
     ballots = suited(Links.of(graph).without(plan.targets.ids), known, plan.dataset.num_classes)
     if ballots.meaning is not None:
-        note(
-            "Known labels are linked to other labels more often than to their own, so each speaks for those it is met beside."
-        )
+        note(UNLIKE)
     return ballots.freeze(graph, known=known)
 
 

@@ -17,11 +17,9 @@ from unswayed.cli.flags import flag_in_words, judged_in_words, read_positive, st
 from unswayed.cli.inputs import (
     CONTENT,
     NO_FACTORY,
-    Targets,
     content_of,
     read_dataset,
     read_device,
-    read_targets,
 )
 from unswayed.cli.models import make_floor
 from unswayed.cli.provers import HASHED, LABELS, TRAINED, make_model
@@ -36,6 +34,7 @@ from unswayed.cli.record import (
     write_record,
 )
 from unswayed.cli.sketching import sketches
+from unswayed.cli.targets import Targets, read_targets
 from unswayed.cli.threat import read_threat
 from unswayed.datasets import Dataset, Split
 from unswayed.errors import InputError, StoreError
@@ -83,6 +82,11 @@ class ProvePlan:
             raise InputError(
                 "Label ballots are for nodes; for whole graphs use --model ballots or hashed:gin."
             )
+        if self.threat == "all-pairs" and self.dataset.task == "node" and self._repeats:
+            raise InputError(
+                "Ballots of two hops repeat what neighbours say, which an attacker of --threat all-pairs can change; leave it out, or use "
+                "--model ballots --voters features, or hashed:gcn."
+            )
         if self.model == LABELS and self.threat == "inject":
             raise InputError(
                 "Label ballots repeat what neighbours say, and fake nodes can be anybody's neighbours; against them use "
@@ -117,6 +121,11 @@ class ProvePlan:
     def hashed(self) -> bool:
         """Whether groups of edges vote."""
         return self.model.startswith(HASHED)
+
+    @property
+    def _repeats(self) -> bool:
+        """Whether voters say what their own neighbours say."""
+        return self.model == LABELS or (self.model == TRAINED and self.voters != "features")
 
     @property
     def own(self) -> bool:
@@ -188,17 +197,18 @@ def prove_asked(words: dict[str, Any], store: Path | None = None) -> tuple[Certi
 
 def make_plan(words: dict[str, Any]) -> ProvePlan:
     """Check every word and read the data; nothing slow has happened yet when this refuses."""
+    check_place(words["store"], never=SETTINGS)
     device = read_device(words["device"])
     data, parts = read_dataset(
-        words["dataset"], words["edges"], words["features"], words["labels"], words["seed"]
-    )
+        words["dataset"], words["edges"], words["features"], words["labels"], words["seed"],
+        nodes=words["nodes"],
+    )  # fmt: skip
     unseen = NO_EFFECT if words["precision"] is None else tuple(set(NO_EFFECT) - {"positive"})
     shown = [
         (name, value)
         for name, value in words.items()
         if name not in unseen and (name in ("model", "seed") or value != USUAL.get(name))
     ]
-    check_place(words["store"], never=SETTINGS)
     return ProvePlan(
         dataset=data,
         split=parts,

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from unswayed.cli.inputs import Targets
+    from unswayed.cli.targets import Targets
     from unswayed.datasets import Dataset
 
 

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from unswayed.cli.inputs import Targets, load_function
+from unswayed.cli.inputs import load_function
+from unswayed.cli.targets import Targets
 from unswayed.datasets import Dataset
 from unswayed.errors import InputError
 from unswayed.sampling.threats import AllPairs, Directed, Inject, Row, Threat

@@ -14,7 +14,7 @@ from unswayed.errors import DoubtfulSetting, InputError
 
 
 def from_data(data: Data | Sequence[Data], *, classes: int | None = None) -> Dataset:
-    """Your own graph with a label `y` for each node (−1: unknown), or a list of graphs with one `y` each, to train on.
+    """Your own graph with a label `y` for each node (−1 or NaN: unknown), or a list of graphs with one `y` each, to train on.
 
     `classes` is how many there are (default: as many as the labels say). Attributes of edges are left out: an edge that
     noise adds would have none.
@@ -84,9 +84,11 @@ def _features(graph: Data) -> int:
 
 def _labels(y: Any, count: int) -> Tensor:
     labels = y.view(-1) if isinstance(y, Tensor) else torch.empty(0)
+    if labels.is_floating_point():
+        labels = labels.nan_to_num(-1.0)  # as pandas writes what is missing
     if len(labels) != count or bool((labels.long() != labels).any()):
         raise InputError(
-            "y must hold the class of each node, or of each graph, as a whole number (−1: unknown)."
+            "y must hold the class of each node, or of each graph, as a whole number (−1 or NaN: unknown)."
         )
     return labels.long()
 

@@ -26,6 +26,7 @@ MAX_UNPACKED = 2**33  # bytes of an .npz file once unpacked
 MAX_CLASSES = 10_000
 PARTS = ("train", "val", "test")
 MISSING = {"", "nan", "NaN"}  # no label, as tables write it
+SEVERAL = 5  # nodes of one class; where no class has as many, one of a class is nothing odd
 WHOLE = re.compile(r"-?(0|[1-9][0-9]*)(\.0)?")  # 01 and 1 are two names
 
 AnyPath = str | PathLike[str]
@@ -38,7 +39,7 @@ def read_csv(
 
     `edges`: columns source, target. `features`: a node column, then numbers; or an .npz file, either with arrays
     `x` and (optionally) `nodes`, or a scipy sparse matrix. `labels`: columns node, label[, split], split one of train,
-    val, test. Nodes are numbered in the order of the features file. Edges are made undirected,
+    val, test; an empty label is unknown. Nodes are numbered in the order of the features file. Edges are made undirected,
     unless they are `directed`, from source to target.
     """
     names, x = _features(Path(features))
@@ -222,32 +223,68 @@ def _labels(path: Path, number: dict[str, int]) -> tuple[Tensor, tuple[str, ...]
     if len(set(nodes)) != len(nodes):
         raise InputError(f"{path} lists node {_repeated(nodes)} twice; keep one label a node.")
     classes, values = _classes(texts, path)
+    _warn_of_misspelt(classes, values, path)
     where = torch.tensor([number[name] for name in nodes])
     y = torch.full((len(number),), -1)
     y[where] = torch.tensor(values)
-    split = _split(_column(table, "split", path), where, path) if "split" in table.columns else None
-    return y, classes, split
+    if "split" not in table.columns:
+        return y, classes, None
+    parts = _column(table, "split", path)
+    for name, value, part in zip(nodes, values, parts, strict=True):
+        if value < 0 and part in ("train", "val"):
+            raise InputError(
+                f"{path}: node {name!r} of {part} has no label to learn from; fill it, or leave its split empty."
+            )
+    return y, classes, _split(parts, where, path)
 
 
 def _classes(texts: list[str], path: Path) -> tuple[tuple[str, ...], list[int]]:
-    """Whole numbers (2, or 2.0 as tables write them) are class numbers from 0; anything else is a class name, numbered in sorted order."""
-    if not MISSING.isdisjoint(texts):
-        raise InputError(f"{path} has a row without a label; fill it or drop the row.")
-    if not all(map(WHOLE.fullmatch, texts)):
-        names = tuple(sorted(set(texts)))
+    """Whole numbers (2, or 2.0 as tables write them) are class numbers from 0; anything else is a class name, numbered in sorted order.
+
+    What is missing is unknown, −1.
+    """
+    told = [text for text in texts if text not in MISSING]
+    if not all(map(WHOLE.fullmatch, told)):
+        names = tuple(sorted(set(told)))
         number = {name: place for place, name in enumerate(names)}
-        values = [number[text] for text in texts]
     else:
-        values = [int(text.removesuffix(".0")) for text in texts]
-        wrong = next((value for value in values if not 0 <= value < MAX_CLASSES), None)
+        number = {text: int(text.removesuffix(".0")) for text in told}
+        wrong = next((value for value in number.values() if not 0 <= value < MAX_CLASSES), None)
         if wrong is not None:
             raise InputError(
                 f"{path}: label {wrong} is out of range; number classes from 0 up to {MAX_CLASSES - 1}."
             )
-        names = tuple(map(str, range(max(values) + 1)))
+        names = tuple(map(str, range(max(number.values(), default=-1) + 1)))
     if len(names) < 2:
-        raise InputError(f"{path} has one class only; a classifier needs at least two.")
-    return names, values
+        seen = "one class only" if names else "no labels"
+        raise InputError(f"{path} has {seen}; a classifier needs at least two classes.")
+    return names, [-1 if text in MISSING else number[text] for text in texts]
+
+
+def _warn_of_misspelt(names: tuple[str, ...], values: list[int], path: Path) -> None:
+    """A slip of the pen makes a class of its own, which nobody would notice."""
+    folded: dict[str, list[str]] = {}
+    for name in names:
+        folded.setdefault("".join(name.casefold().split()), []).append(name)
+    alike = [same for same in folded.values() if len(same) > 1]
+    for same in alike:
+        told = " and ".join(map(repr, same))
+        _doubt(
+            f"{path}: the labels {told} differ only in case or blank space, and are classes of their own; write them alike if they are one."
+        )
+    counts = np.bincount([value for value in values if value >= 0], minlength=len(names))
+    twins = {name for same in alike for name in same}
+    alone = [name for name, number in zip(names, counts, strict=True) if number == 1 and name not in twins]
+    if alone and counts.max() >= SEVERAL:
+        told = ", ".join(map(repr, alone[:5])) + (", …" if len(alone) > 5 else "")
+        each = "label" if len(alone) == 1 else "labels"
+        _doubt(
+            f"{path}: a single node has the {each} {told}; is it misspelt? If not, little can be learnt of it."
+        )
+
+
+def _doubt(words: str) -> None:
+    warnings.warn(words, DoubtfulSetting, stacklevel=5)
 
 
 def _split(parts: list[str], where: Tensor, path: Path) -> Split:

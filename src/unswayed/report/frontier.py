@@ -17,7 +17,7 @@ class Point:
 
     `sides` is the same against changes of each kind alone, where there is more than one kind; `split` is its certified accuracy
     against the wanted additions and deletions, where those are told apart. `recall` (and `split_recall`) are the shares that stay flagged
-    of the label that was named, if one was.
+    of the label that was named, if one was. `beware` says that under this noise the model hardly tells targets apart, where it does not.
     """
 
     noise: Noise
@@ -27,6 +27,7 @@ class Point:
     sides: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     recall: tuple[float, ...] | None = None
     split_recall: float | None = None
+    beware: str = ""
 
     @classmethod
     def of(
@@ -82,7 +83,8 @@ class Point:
             curves["certified_recall"] = dict(enumerate_sizes(self.recall))
         if self.split_recall is not None:
             wanted["certified_recall_wanted"] = self.split_recall
-        return {**self.noise.to_dict(), "ceiling": self.ceiling, **curves, **wanted}
+        beware = {"beware": self.beware} if self.beware else {}
+        return {**self.noise.to_dict(), "ceiling": self.ceiling, **curves, **wanted, **beware}
 
 
 def enumerate_sizes(curve: Sequence[float]) -> list[tuple[str, float]]:

@@ -190,10 +190,15 @@ class Summary:
 
     @property
     def beats_floor_to(self) -> int | None:
-        """The largest size at which the curve is above the floor; −1 where it is at none, None without a floor."""
+        """The largest size at which the curve is above the floor; −1 where it is at none, None without a floor.
+
+        Whoever withstands all that can be changed withstands as much as there is to change in the largest.
+        """
         if self.floor is None or self.truth is None:
             return None
-        good = np.sort(np.where(self.right, self.certs.size, -1)[self.known])[::-1]
+        size, limit = self.certs.size, self.certs.about.limit("any")
+        size = size if limit is None else np.where(size >= limit, limit.max(initial=0), size)
+        good = np.sort(np.where(self.right, size, -1)[self.known])[::-1]
         needed = int(np.floor(self.floor * len(good) + ROUNDED)) + 1
         return int(good[needed - 1]) if needed <= len(good) else -1
 

@@ -63,8 +63,16 @@ def _proven(summary: Summary) -> str:
             return f"{told} if an attacker {who}; a model that ignores the structure has {free:,} right, whatever anybody does."
         return f"{told}: no attacker who {who} {summary.certs.undone()}."
     if summary.certs.abstained.all():
-        return f"Nothing can be promised: no label is proven for any of the {plural(len(summary.certs), summary.unit)}."
-    return f"Nothing can be promised yet: for none of the {summary.everyone} is {with_article(answer)} proven against a single change."
+        who = (
+            f"any of the {plural(len(summary.certs), summary.unit)}"
+            if len(summary.certs) > 1
+            else f"the one {summary.unit}"
+        )
+        return f"Nothing can be promised: no label is proven for {who}."
+    told = f"for none of the {summary.everyone} is {with_article(answer)}"
+    if total == 1:
+        told = f"for the one {summary.everyone.removeprefix('1 ')} no {answer} is"
+    return f"Nothing can be promised yet: {told} proven against a single change."
 
 
 def verdict(summary: Summary) -> str:
@@ -73,7 +81,7 @@ def verdict(summary: Summary) -> str:
         _proven(summary) if _flagged(summary) else "",
         _others(summary),
         _unmoved(summary) or sides(summary),
-        _monotony(summary),
+        monotony(summary),
         _base(summary),
         _floor(summary),
     )
@@ -135,7 +143,7 @@ def _unmoved(summary: Summary) -> str:
     return "Nothing that the attacker can change moves any of these answers: as far as that goes, the model ignores the structure."
 
 
-def _monotony(summary: Summary) -> str:
+def monotony(summary: Summary) -> str:
     """A warning where the model has stopped telling targets apart, so that its robustness is worth little."""
     given = summary.certs.label[~summary.certs.abstained]
     if len(given) < 10:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.modules import module
 
 from unswayed.errors import DoubtfulSetting, InputError, WorldError
-from unswayed.naming import check_places, plain
+from unswayed.naming import check_distinct, check_places, plain
 from unswayed.sampling.threats.base import Threat
 
 
@@ -122,6 +122,7 @@ def named_classes(model: Any, classes: Any) -> tuple[Any, list[Any]]:
     known = [] if own is None else list(plain(own))
     if isinstance(classes, Sequence | np.ndarray) and not isinstance(classes, str):
         names = list(plain(classes))
+        check_distinct(names)
         check_places(names, known)
         return len(names), names
     return classes, known
