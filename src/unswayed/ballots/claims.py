@@ -5,7 +5,7 @@ One function a kind of threat, found by the threat's own `kind`; another threat 
 
 from collections.abc import Callable
 from typing import Any
-from weakref import WeakKeyDictionary, ref
+from weakref import WeakKeyDictionary, WeakSet, ref
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,7 @@ IntArray = npt.NDArray[np.int64]
 
 ROLLS: WeakKeyDictionary[nn.Module, tuple[Tensor, int, Roll]] = WeakKeyDictionary()
 FOUND: WeakKeyDictionary[nn.Module, tuple[ref[Graph], int | None, str]] = WeakKeyDictionary()
+UNTOUCHED: WeakSet[nn.Module] = WeakSet()  # copies that a service alone holds: nobody writes to their tables
 AT_ONCE = 2**22  # numbers written out together
 FIXED = "The ballots and the known labels they were made of are frozen, and features are taken as fixed."
 OWN_ROW = (
@@ -147,7 +148,7 @@ def _inject(model: Any, threat: Any) -> tuple[Record, str]:
 
 
 def _arrivals(model: Any, threat: Any) -> tuple[Record, str]:
-    roll_of(model, compared=True)
+    roll_of(model, compared=model not in UNTOUCHED)
     check_graph(model, threat.graph)
     people = arriving(model, threat.x, [row.numpy() for row in threat.neighbours])
     return people, SURROUNDINGS if model.reads_links else OWN_ROW
@@ -182,9 +183,7 @@ def electorate(
 ) -> Electorate:
     """The targets of one graph with everybody who speaks to them; the scores are those of `forward`."""
     check_targets(model, nodes)
-    HASHES.pop(
-        model, None
-    )  # all tables are read, so all are hashed: torch does not count what is written through `.data`
+    HASHES.pop(model, None)  # torch does not count what is written through `.data`, so tables are hashed anew
     links = Links.of(graph)
     check_links(model, links)
     if model.reads_features and graph.x is None:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from unswayed.cli.common import note, warn, working
+from unswayed.cli.common import note, working
 from unswayed.cli.inputs import load_factory
 from unswayed.cli.models import warn_before_training
 from unswayed.cli.record import tell_threads
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from unswayed.cli.proving import ProvePlan
 
 LABELS, TRAINED, HASHED = "label-ballots", "ballots", "hashed:"
-FEW = 50  # validation nodes, by which a choice among networks is little more than chance
+FEW = 50  # validation nodes: the standard error of a share among them is .07
 UNLIKE = "Known labels are linked to other labels more often than to their own, so each speaks for those it is met beside."
 
 
@@ -26,9 +26,9 @@ def make_model(plan: "ProvePlan") -> Any:
     if plan.model == TRAINED or plan.hashed:
         warn_before_training(plan)
         if plan.model == TRAINED and plan.dataset.task == "node" and len(plan.split.val) < FEW:
-            warn(
-                f"Only {len(plan.split.val)} validation nodes choose the network; where so few do, --model {LABELS}, which needs no training, "
-                "often proves more."
+            note(
+                f"Only {len(plan.split.val)} validation nodes choose the network, so chance has a say; compare with --model {LABELS}, "
+                "which needs no training."
             )
         note(f"Training {plan.model} on {plan.dataset.name} ({plan.protocol}) …")
         if plan.precision is not None and plan.positive is not None:  # few choose badly

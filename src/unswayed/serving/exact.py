@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from unswayed.ballots.claims import UNTOUCHED
 from unswayed.ballots.models import BallotModel
 from unswayed.certificates.predicted import Labels
 from unswayed.certificates.protocol import Certified
@@ -28,6 +29,8 @@ class Exact:
     def __init__(self, model: Any, graph: Any, names: Sequence[Any] = (), own: bool = True) -> None:
         """`own` says that nobody else holds the model, so that it stays as it is."""
         self.model, self.graph, self.names = model, graph, tuple(names)
+        if own and isinstance(model, BallotModel):
+            UNTOUCHED.add(model)
         told = provable(model, graph.num_nodes)
         self.everyone = Row(graph, told if told.any() else ~told)  # where all are refused, that is said
         self.proofs = self._proved(self.everyone)
