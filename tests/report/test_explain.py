@@ -118,7 +118,7 @@ def test_another_graph_than_was_certified_is_refused():
 
 def test_no_link_is_none_to_lose():
     graph = type("D", (), {"edge_index": np.array([[1, 2], [2, 1]]), "num_nodes": 100, "y": None})()
-    assert explain(summarise(said_of("all-pairs"), data=graph), 0).facts["wall"] is None
+    assert explain(summarise(said_of("all-pairs", deletes=1, ones=1), data=graph), 0).facts["wall"] is None
 
 
 def test_links_come_in_too_where_they_have_a_direction():
