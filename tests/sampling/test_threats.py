@@ -3,9 +3,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from torch_geometric.data import Batch, Data
+from torch.utils.data import Subset
+from torch_geometric.data import Batch, Data, InMemoryDataset
+from torch_geometric.nn import global_add_pool
 
 import unswayed as us
+from unswayed.datasets import from_data
 from unswayed.errors import DoubtfulSetting, InputError
 from unswayed.sampling.inputs import pair_entries, read_graph
 from unswayed.sampling.threats import AllPairs, Bits, Pairs, Row
@@ -90,6 +93,31 @@ def test_several_graphs_from_a_list_a_batch_or_mixed_forms():
     assert AllPairs(Batch.from_data_list([path(), path()])).describe() == listed.describe()
     assert AllPairs([sources()["csr"], sources()["networkx"]]).describe() == listed.describe()
     assert len(AllPairs(path())) == 1
+
+
+class Paths(InMemoryDataset):
+    """A dataset of PyG that needs no files."""
+
+    def __init__(self, count):
+        super().__init__()
+        self.data, self.slices = self.collate([path(y=torch.tensor([place % 2])) for place in range(count)])
+
+
+class Pooled(torch.nn.Module):
+    def forward(self, x, edge_index, batch):
+        return global_add_pool(x[:, :2], batch)
+
+
+def test_datasets_and_their_parts_are_lists_of_graphs(tmp_path):
+    listed = AllPairs([path(), path()]).describe()
+    assert AllPairs(Paths(2)).describe() == AllPairs(Paths(5)[3:]).describe() == listed
+    assert AllPairs(Subset(Paths(5), [1, 4])).describe() == listed
+    assert len(AllPairs(Paths(5)[:1])) == 1
+    dataset = from_data(Paths(4))
+    assert (dataset.task, len(dataset.graphs), dataset.num_classes) == ("graph", 4, 2)
+    certs = us.certify(us.poll(Pooled(), AllPairs(Paths(4)), us.Flip(0.9), samples=50))
+    drawn = us.write_report(tmp_path / "r.html", certs, data=Paths(4)).read_text()
+    assert '"graphs":[[0,1,1,2],[0,1,1,2],[0,1,1,2],[0,1,1,2]]' in drawn.replace(" ", "")
 
 
 def test_graphs_without_features():

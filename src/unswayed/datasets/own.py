@@ -11,14 +11,16 @@ from torch_geometric.data import Data
 from unswayed.datasets.loading import Dataset
 from unswayed.datasets.splits import Split
 from unswayed.errors import DoubtfulSetting, InputError
+from unswayed.sampling.inputs import unpacked
 
 
 def from_data(data: Data | Sequence[Data], *, classes: int | None = None) -> Dataset:
-    """Your own graph with a label `y` for each node (−1 or NaN: unknown), or a list of graphs with one `y` each, to train on.
+    """Your own graph with a label `y` for each node (−1 or NaN: unknown), or a list or dataset of graphs with one `y` each, to train on.
 
     `classes` is how many there are (default: as many as the labels say). Attributes of edges are left out: an edge that
     noise adds would have none.
     """
+    data = unpacked(data)
     if isinstance(data, Data):
         _tell_of_attributes([data])
         graph = _plain(data, data.num_nodes)

@@ -32,7 +32,7 @@ from unswayed.spelling import check_keywords
 def write_report(path: str | os.PathLike[str], certs: Certified, *, data: Any = None, **about: Any) -> Path:
     """Write the report of `certs` to one HTML file that needs nothing else, and return its path.
 
-    Keywords, all optional: `data` (the graph, or list of graphs: adds pictures and degrees), `truth` (true labels),
+    Keywords, all optional: `data` (the graph, or graphs: adds pictures and degrees), `truth` (true labels),
     `floor` (accuracy of a structure-free model, or an object with `accuracy` and `name`), `attacked` (smallest
     successful attack found per target, −1 for none), `command` (how to reproduce it), `title`, `names` and
     `class_names` (of targets and labels), `base` (accuracy of the model itself, not smoothed), `settings` (further lines for the table of settings), `positive` (the class that should
@@ -40,6 +40,10 @@ def write_report(path: str | os.PathLike[str], certs: Certified, *, data: Any = 
     """
     where = Path(path)
     check_keywords("write_report", about, [*signature(summarise).parameters][1:])
+    if certs.unit == "graph" and data is not None:
+        from unswayed.sampling.inputs import unpacked  # late: a report without pictures needs no torch
+
+        data = unpacked(data)
     write_atomically(where, render(summarise(certs, data=data, **about), data).encode())
     return where
 

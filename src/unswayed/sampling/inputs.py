@@ -1,20 +1,30 @@
 """Whatever holds a graph, read into one clean form.
 
-Accepted: a torch_geometric `Data` (also a `Batch` or a list of `Data` where several graphs are asked for), a networkx
+Accepted: a torch_geometric `Data` (also a `Batch`, a dataset or a list of `Data` where several graphs are asked for), a networkx
 graph, a scipy sparse or dense adjacency matrix, and the tuple `(adjacency, features)`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.data import Dataset as TorchDataset
 
 from unswayed.errors import InputError
 from unswayed.sampling.graph import NAMES, Graph, pair_entries, update_hash
 
-__all__ = ["NAMES", "Graph", "pair_entries", "read_arcs", "read_graph", "read_graphs", "update_hash"]
+__all__ = [
+    "NAMES",
+    "Graph",
+    "pair_entries",
+    "read_arcs",
+    "read_graph",
+    "read_graphs",
+    "unpacked",
+    "update_hash",
+]
 
 
 def read_arcs(source: Any) -> tuple[Graph, Tensor]:
@@ -51,12 +61,18 @@ def read_graph(source: Any) -> Graph:
     raise _unreadable(source)
 
 
+def unpacked(source: Any) -> Any:
+    """The graphs of a PyG `Batch` or dataset (or of a part of one) as a list, of one graph the graph; whatever else there is as it is."""
+    if hasattr(source, "to_data_list") and getattr(source, "batch", None) is not None:
+        return source.to_data_list()
+    if isinstance(source, TorchDataset) and isinstance(source, Sized):
+        return source[0] if len(source) == 1 else [source[place] for place in range(len(source))]
+    return source
+
+
 def read_graphs(source: Any) -> list[Graph]:
     """Several clean graphs from a list, a `Batch`, a PyG dataset, or one graph alone; what is listed twice is one graph."""
-    if hasattr(source, "to_data_list"):
-        source = (
-            source.to_data_list() if hasattr(source, "num_graphs") and source.batch is not None else [source]
-        )
+    source = unpacked(source)
     many = isinstance(source, Sequence) and not (
         isinstance(source, tuple)
         and len(source) == 2
