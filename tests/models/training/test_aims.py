@@ -115,6 +115,15 @@ def test_few_changes_count_where_features_say_more_and_nothing_is_lost_behind_th
     assert aims.score([1.0] * (len(SIZES) - 1) + [flat[0] - 0.1]) == 0.0
 
 
+def test_the_degree_wall_is_that_of_the_whole_graph() -> None:
+    dataset, split = graph(17, 4.0, friends=False)
+    degree = torch.bincount(dataset.graph.edge_index[0], minlength=160)[split.val]
+    hidden = classroom_of(dataset, view(dataset, split, "inductive"), BallotSettings(meaning=False))
+    in_sight = torch.bincount(hidden.links.target, minlength=hidden.links.nodes)[hidden.seen.val]
+    assert float((degree > SIZES[-1]).float().mean()) > 0.5 > float((in_sight > SIZES[-1]).float().mean())
+    assert aims_of(hidden, silent(right=True)).least == (0.0,) * len(SIZES)
+
+
 def test_a_network_that_leans_on_features_proves_no_less_than_they_do() -> None:
     dataset, split = graph(12, 2.0, friends=False)
     settings = BallotSettings(steps=20, taus=(10.0,), distil=False)

@@ -40,8 +40,8 @@ class Aims:
 def aims_of(room: Classroom, silent: BallotModel | None) -> Aims:
     """Every size counts where untrained label ballots prove more, over all of them, than own scores are right about.
 
-    Elsewhere features say more than links, and a few changes count. At sizes that most judges have no more links than,
-    nobody can do better than own scores, and no network may do worse. `silent` is the network with its ballots off.
+    Elsewhere features say more than links, and a few changes count. At sizes that most judges have no more links than in the
+    whole graph, nobody can do better than own scores, and no network may do worse. `silent` is the network with its ballots off.
     """
     sizes = room.judged_at
     if silent is None:
@@ -51,6 +51,9 @@ def aims_of(room: Classroom, silent: BallotModel | None) -> Aims:
         return Aims(least=(KEPT * spoken[0],))
     degree = torch.bincount(room.links.target, minlength=room.links.nodes)
     judges = torch.cat([panel.judges for panel in room.panels])
-    inside = [float((degree[judges] > size * room.in_sight).float().mean()) > SEEN_OVER for size in sizes]
+    # of so many links that one more than `size` are there, only a share is in sight
+    inside = [
+        float((degree[judges] >= (size + 1) * room.seen.share).float().mean()) > SEEN_OVER for size in sizes
+    ]
     least = tuple(0.0 if over else share for over, share in zip(inside, alone, strict=True))
     return Aims(tuple(place for place, size in enumerate(sizes) if size <= FEW), least)
