@@ -1,5 +1,6 @@
 """Recall and precision of what is flagged, against every attack there is on small graphs."""
 
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -10,13 +11,17 @@ from unswayed.errors import InputError, Unsupported
 from unswayed.report.summary import summarise
 
 
+@cache
+def votes_for(entries):
+    """How many of 2,000 votes prove each size."""
+    counts = [[0, votes] for votes in range(2_001)]
+    sizes = us.certify(us.Votes.from_counts(counts, us.Flip(0.7), entries, samples=2_000)).size
+    return {size: votes for votes, size in enumerate(sizes.tolist())}
+
+
 def certificates(label, size, entries=9):
     """Certificates with these labels and sizes, from counts that prove them."""
-    noise = us.Flip(0.7)
-    table = {
-        us.certify(us.Votes.from_counts([[0, n]], noise, entries, samples=2_000)).size[0]: n
-        for n in range(2_001)
-    }
+    noise, table = us.Flip(0.7), votes_for(entries)
     counts = np.zeros((len(label), 2), int)
     for row, (own, reach) in enumerate(zip(label, size, strict=True)):
         if own >= 0:
