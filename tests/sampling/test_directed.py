@@ -1,5 +1,6 @@
 """Directed graphs: an edge and its reverse are two entries; votes and certificates are those of ordered pairs."""
 
+from functools import cache
 from itertools import combinations, product
 from typing import ClassVar
 
@@ -37,6 +38,12 @@ def graph(arcs=ARCS):
 
 
 def asked(arcs):
+    return answer(tuple(arcs))
+
+
+@cache
+def answer(arcs):
+    """What the model says of each of these graphs alone, asked once however many attacks lead to it."""
     with torch.no_grad():
         return Net().eval()(X, torch.tensor(arcs, dtype=torch.int64).reshape(-1, 2).T)
 
