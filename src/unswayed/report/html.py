@@ -40,9 +40,7 @@ def write_report(path: str | os.PathLike[str], certs: Certified, *, data: Any = 
     """
     where = Path(path)
     check_keywords("write_report", about, [*signature(summarise).parameters][1:])
-    if (
-        data is not None and getattr(certs, "unit", "") == "graph"
-    ):  # whatever is no certificate is refused below
+    if data is not None and getattr(certs, "unit", "") == "graph":  # no certificate? refused below
         from unswayed.sampling.inputs import unpacked  # late: a report without pictures needs no torch
 
         data = unpacked(data)

@@ -51,7 +51,7 @@ def aims_of(room: Classroom, silent: BallotModel | None) -> Aims:
         return Aims(least=(KEPT * spoken[0],))
     degree = torch.bincount(room.links.target, minlength=room.links.nodes)
     judges = torch.cat([panel.judges for panel in room.panels])
-    # of so many links that one more than `size` are there, only a share is in sight
+    # of the `size` + 1 links or more that a judge inside the wall has, a share is in sight
     inside = [
         float((degree[judges] >= (size + 1) * room.seen.share).float().mean()) > SEEN_OVER for size in sizes
     ]
