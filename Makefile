@@ -47,7 +47,7 @@ docs: setup  ## the documentation site, built strictly
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 
 unit: setup  ## pytest: tests and doctests, warnings are errors
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 clean:  ## remove what make made
 	rm -rf $(VENV) docs/_build .pytest_cache .mypy_cache .ruff_cache

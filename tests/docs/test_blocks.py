@@ -158,6 +158,7 @@ def empty_folder(tmp_path, monkeypatch):
         sys.modules["matplotlib.pyplot"].close("all")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PAGES, ids=name_of)
 def test_every_block_runs(path, empty_folder, monkeypatch):
     page = Page(name_of(path))

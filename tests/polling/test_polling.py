@@ -240,6 +240,7 @@ def test_a_refused_model_leaves_no_votes(data, tmp_path):
     assert not (tmp_path / "run" / "votes.npz").exists()
 
 
+@pytest.mark.slow
 def test_three_kills_lose_nothing(tmp_path):
     command = [
         sys.executable,

@@ -267,6 +267,7 @@ def test_estimators_are_hashed_by_what_they_learnt():
     assert digest(fit[0]) == digest(fit[1]) != digest(fit[2])
 
 
+@pytest.mark.slow
 def test_another_process_computes_the_same_hash():
     code = (
         "from torch_geometric.nn import GAT, GIN;"

@@ -48,7 +48,8 @@ AttackSize = Annotated[
     int | None,
     typer.Option(
         "--attack-size",
-        help="With --model ballots: how many changes training defends against. \\[default: 5]",
+        help="With --model ballots: how many changes training defends against, and up to which proofs count where features say "
+        "more than links. \\[default: 5, of which 2 count there]",
         rich_help_panel=PANEL,
         show_default=False,
     ),

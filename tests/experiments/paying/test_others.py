@@ -33,6 +33,7 @@ def test_graphs_and_flags_have_methods_of_their_own():
     ]
 
 
+@pytest.mark.slow
 def test_whole_graphs_are_proved_beside_their_floor(tmp_path, monkeypatch):
     generator = torch.Generator().manual_seed(0)
 

@@ -115,6 +115,19 @@ def test_few_changes_count_where_features_say_more_and_nothing_is_lost_behind_th
     assert aims.score([1.0] * (len(SIZES) - 1) + [flat[0] - 0.1]) == 0.0
 
 
+def test_a_size_that_is_named_counts_also_where_features_say_more() -> None:
+    dataset, split = graph(4, 4.0, friends=False)
+    usual, named = BallotSettings(), BallotSettings(attack_size=5)
+    assert usual.withstood == named.withstood == 5
+    assert usual.judged_at == named.judged_at
+    own, room = silent(right=True), room_of(dataset, split)
+    assert aims_of(room, own, usual.counted_to).counted == (0, 1, 2)
+    assert aims_of(room, own, named.counted_to).counted == tuple(
+        SIZES.index(size) for size in (0, 1, 2, 3, 5)
+    )
+    assert aims_of(room, own, BallotSettings(attack_size=1).counted_to).counted == (0, 1)
+
+
 def test_the_degree_wall_is_that_of_the_whole_graph() -> None:
     dataset, split = graph(17, 4.0, friends=False)
     degree = torch.bincount(dataset.graph.edge_index[0], minlength=160)[split.val]

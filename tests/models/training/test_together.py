@@ -123,6 +123,7 @@ def test_without_layers_no_edge_is_seen(toys):
     assert torch.equal(model(graph.x, graph.edge_index), model(graph.x, graph.edge_index[:, :0]))
 
 
+@pytest.mark.slow
 def test_floors_of_graphs_see_no_edge_and_are_chosen_on_graphs_they_have_not_learnt(toys, monkeypatch):
     short_floors(monkeypatch)
     parts = datasets.split(toys, 0)

@@ -29,6 +29,7 @@ noises = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(
     name=st.sampled_from(sorted(ZOO)),
     seed=st.integers(0, 2**32 - 1),

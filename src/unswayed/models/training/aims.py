@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import torch
 
 from unswayed.ballots.models import BallotModel
+from unswayed.models.training.ballot_settings import FEW
 from unswayed.models.training.classroom import Classroom
 
 # where links say more, the share of what untrained label ballots are right about that no network may fall below: judges
 # of whose links few are in sight would else prefer one that ignores them
 KEPT = 0.8
-FEW = 2  # changes up to which proofs count where features say more than links
 SEEN_OVER = (
     0.5  # the share of judges that have more links than a size, for the size to be inside the degree wall
 )
@@ -26,7 +26,7 @@ class Aims:
 
     @property
     def features_lead(self) -> bool:
-        """Whether features say more than links, so that a few changes count."""
+        """Whether features say more than links, so that not every size counts."""
         return bool(self.counted)
 
     def score(self, proved: Sequence[float]) -> float:
@@ -37,11 +37,12 @@ class Aims:
         return sum(counted) / len(counted)
 
 
-def aims_of(room: Classroom, silent: BallotModel | None) -> Aims:
+def aims_of(room: Classroom, silent: BallotModel | None, counted_to: int = FEW) -> Aims:
     """Every size counts where untrained label ballots prove more, over all of them, than own scores are right about.
 
-    Elsewhere features say more than links, and a few changes count. At sizes that most judges have no more links than in the
-    whole graph, nobody can do better than own scores, and no network may do worse. `silent` is the network with its ballots off.
+    Elsewhere features say more than links, and changes up to `counted_to` count. At sizes that most judges have no more links
+    than in the whole graph, nobody can do better than own scores, and no network may do worse. `silent` is the network with its
+    ballots off.
     """
     sizes = room.judged_at
     if silent is None:
@@ -56,4 +57,4 @@ def aims_of(room: Classroom, silent: BallotModel | None) -> Aims:
         float((degree[judges] >= (size + 1) * room.seen.share).float().mean()) > SEEN_OVER for size in sizes
     ]
     least = tuple(0.0 if over else share for over, share in zip(inside, alone, strict=True))
-    return Aims(tuple(place for place, size in enumerate(sizes) if size <= FEW), least)
+    return Aims(tuple(place for place, size in enumerate(sizes) if size <= counted_to), least)

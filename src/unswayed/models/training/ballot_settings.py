@@ -5,13 +5,15 @@ from dataclasses import dataclass
 from unswayed.errors import InputError
 
 CHANGES = ("any", "adds")
+USUAL = 5  # changes of a row
+FEW = 2  # changes up to which proofs count where features say more than links and nobody named a size
 
 
 @dataclass(frozen=True)
 class BallotSettings:
     """What the network is to withstand, and how it learns it. The page of choices tells how these came about."""
 
-    attack_size: int = 5  # changes of a row that the worst-case loss allows for
+    attack_size: int | None = None  # changes to withstand, up to which proofs count; None: five, or few
     change: str = "any"  # which ones: any, or additions alone
     voters: str = "two-hop"
     taus: tuple[float, ...] = (2.0, 10.0, 50.0)  # how much a node's own word weighs; each is tried
@@ -34,20 +36,27 @@ class BallotSettings:
     def __post_init__(self) -> None:
         if self.change not in CHANGES:
             raise InputError(f"change must be one of {', '.join(CHANGES)}, not {self.change!r}.")
-        if (
-            isinstance(self.attack_size, bool)
-            or not isinstance(self.attack_size, int)
-            or self.attack_size < 1
-        ):
+        size = self.withstood
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             raise InputError(
                 f"The attack size to train against must be a whole number from 1 up, not {self.attack_size!r}."
             )
 
     @property
+    def withstood(self) -> int:
+        """Changes of a row that the worst-case loss allows for."""
+        return USUAL if self.attack_size is None else self.attack_size
+
+    @property
+    def counted_to(self) -> int:
+        """The last size that counts where features say more than links: who names a size wants proofs of it."""
+        return FEW if self.attack_size is None else self.attack_size
+
+    @property
     def judged_at(self) -> tuple[int, ...]:
         """The sizes at which validation nodes judge: none, a few, the size trained against, and twice that, but none beyond it."""
-        last = 2 * self.attack_size
-        return tuple(sorted({size for size in (0, 1, 2, 3, self.attack_size, last) if size <= last}))
+        last = 2 * self.withstood
+        return tuple(sorted({size for size in (0, 1, 2, 3, self.withstood, last) if size <= last}))
 
     def worst_share(self, step: int) -> float:
         """How much of the loss the worst case is in this step."""

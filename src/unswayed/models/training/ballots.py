@@ -125,13 +125,13 @@ class _Teaching:
     @property
     def attack(self) -> int:
         """The changes to learn against, where not the whole graph is in sight."""
-        return max(1, round(self.settings.attack_size * self.room.in_sight))
+        return max(1, round(self.settings.withstood * self.room.in_sight))
 
     def aiming(self, protocol: str, teacher: Tensor | None) -> "_Teaching":
         """The same with own scores that learnt alone, and the aims that follow from them."""
         taught = replace(self, own=tuple(self.own_scores(protocol, teacher)))
         silent = _ballots_off(taught.with_own(self.settings.taus[0])) if taught.own else None
-        return replace(taught, aims=aims_of(self.room, silent))
+        return replace(taught, aims=aims_of(self.room, silent, self.settings.counted_to))
 
     def with_own(self, tau: float, place: int = 0) -> BallotNetwork:
         """An untrained network whose own scores have learnt alone, but say nothing yet."""
@@ -223,7 +223,7 @@ class _Teaching:
         self._offer(best, network)
         if not self.aims.features_lead:
             self._offer(best, _ballots_off(network))
-        leads = () if self.dataset.num_features else (1, 2, settings.attack_size, 2 * settings.attack_size)
+        leads = () if self.dataset.num_features else (1, 2, settings.withstood, 2 * settings.withstood)
         for votes in leads:
             self._offer(best, self._with_default(network, votes))
         better = 0
