@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from unswayed.ballots.meaning import meaning_of
     from unswayed.ballots.networks import BallotNetwork, LabelBallots, Snapshot
     from unswayed.ballots.pairs import PairBallots
-    from unswayed.ballots.prospects import prospect
     from unswayed.certificates import (
         Certificates,
         Certified,
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     )
     from unswayed.certificates.proofs import Proofs
     from unswayed.polling import poll
+    from unswayed.prospects import prospect
     from unswayed.proving import prove
     from unswayed.report.html import write_report
     from unswayed.report.plots import plot_accuracy
@@ -94,7 +94,7 @@ _HOMES = {
     "noisy": "unswayed.sampling.noisy_data",
     "plot_accuracy": "unswayed.report.plots",
     "poll": "unswayed.polling",
-    "prospect": "unswayed.ballots.prospects",
+    "prospect": "unswayed.prospects",
     "prove": "unswayed.proving",
     "receptive_fields": "unswayed.sampling.fields",
     "theory": "unswayed.theory",

@@ -11,8 +11,8 @@ from unswayed.cli.common import command_line, emit, note, warn
 from unswayed.cli.sweep import other_noises, read_sweep
 
 if TYPE_CHECKING:
-    from unswayed.ballots.prospects import Prospect
     from unswayed.cli.plan import Plan
+    from unswayed.prospects import Prospect
     from unswayed.report.frontier import Point
     from unswayed.theory.noise import Noise
 
@@ -216,7 +216,7 @@ def _look_ahead(plan: "Plan", floor: float | None) -> "Prospect | None":
     """What certificates of a node's own links can be expected to pay, said before the first sample is drawn."""
     import torch
 
-    from unswayed.ballots.prospects import prospect
+    from unswayed.prospects import prospect
 
     if plan.dataset.task != "node":
         return None

@@ -8,7 +8,7 @@ from rich.text import Text
 from unswayed.cli.common import console
 
 if TYPE_CHECKING:
-    from unswayed.ballots.prospects import Prospect
+    from unswayed.prospects import Prospect
     from unswayed.report.frontier import Point
 
 

@@ -3,7 +3,8 @@ import torch
 from torch_geometric.data import Data
 
 import unswayed as us
-from unswayed.ballots import prospects
+from unswayed import prospects
+from unswayed.ballots.meaning import suited
 
 
 def communities(n, inside, outside, seed=0):
@@ -34,6 +35,36 @@ def test_dense_communities_can_be_proved_and_the_estimate_is_close_to_what_is_pr
     proofs = us.prove(us.LabelBallots(2).freeze(data, known=known), us.Row(data, torch.arange(300)))
     for k in (1, 5, 10, 20):
         assert ahead.certified(k) == pytest.approx(proofs.accuracy(data.y, at=[k])[0], abs=0.1)
+
+
+def test_nodes_that_are_far_from_right_do_not_hide_those_that_are_proved():
+    """A tenth of all nodes sit amid another class: what these lose takes much of what all others lead by."""
+    data = communities(150, 0.3, 0.0)
+    lost = torch.arange(300) % 10 == 0  # of class 0, linked to class 1 alone
+    other = (data.y == 1).nonzero()[:, 0]
+    there = torch.stack([lost.nonzero()[:, 0].repeat_interleave(len(other)), other.repeat(int(lost.sum()))])
+    kept = data.edge_index[:, ~lost[data.edge_index].any(dim=0)]
+    data.edge_index = torch.cat([kept, there, there.flip(0)], dim=1)
+    known = half_known(data)
+    proofs = us.prove(
+        suited(data, known, 2).freeze(data, known=known), us.Row(data, (known < 0).nonzero()[:, 0])
+    )
+    held = proofs.accuracy(data.y[known < 0], at=[5])[0]
+    assert held > 0.6
+    assert us.prospect(data, known).certified(5) == pytest.approx(held, abs=0.1)
+
+
+def test_label_ballots_just_below_the_floor_are_worth_training():
+    data = communities(150, 0.3, 0.05)
+    known = half_known(data)
+    proved = us.prospect(data, known).certified(1)
+    ahead = us.prospect(data, known, floor=min(proved + 0.02, 1.0))
+    assert ahead.near
+    assert ahead.way == "prove"
+    assert "prove (ballots)" in str(ahead)
+    assert ahead.largest == 0
+    thin = communities(150, 0.012, 0.002)
+    assert not us.prospect(thin, half_known(thin), floor=0.9).near
 
 
 def test_where_links_say_nothing_the_edges_are_to_be_dropped():

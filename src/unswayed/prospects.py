@@ -1,9 +1,9 @@
 """Can certificates pay on this graph? An estimate, before anything is certified, from degrees and what structure adds.
 
 No proof beats the degree wall: whoever may change K links of a node can erase the row of every node with K links or fewer,
-whose answer is then what features alone say. Beyond it, a vote of d neighbours whose lead over the strongest rival is m votes
-a neighbour stands until about d · m links have changed. So about base · Pr(d · m > K) of all nodes can be proved right, and
-what that is above the floor, the best model that never looks at an edge, is what a certificate can pay.
+whose answer is then what features alone say. How much of what lies beyond it can be proved is read off the nodes whose label is
+known: no node's own label speaks for it, so label ballots prove a known node as they would a stranger. What that is above the
+floor, the best model that never looks at an edge, is what a certificate can pay.
 """
 
 from dataclasses import dataclass, field
@@ -12,15 +12,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
 
 from unswayed.ballots.labels import as_labels, read_known
 from unswayed.ballots.links import Links
 from unswayed.ballots.meaning import suited
 from unswayed.errors import InputError
+from unswayed.proving import prove
+from unswayed.sampling.threats import Row
 
 WORTH = 0.02  # a gain below it is not worth a certificate
-SMALL = 1  # the size at which smoothing is asked for where ballots cannot pay
+SMALL = 1  # the size that is asked about where label ballots cannot pay
+# a network trained from label ballots that prove so much less than the floor at one change, or fewer, has lain a little above it
+NEAR = 0.1
+JUDGES = 10_000  # known nodes that are proved, at the most
 BUDGETS = (1, 2, 3, 5, 10, 15, 20)
 MOST_COMMON = "the most common label"
 UNREAD = (
@@ -36,14 +40,14 @@ UNLIKE = (
 class Prospect:
     """What to expect of certificates against changes of a node's own links: an estimate, not a promise.
 
-    `floor`: accuracy without edges. `base`: accuracy of label ballots. `lead`: votes a neighbour, of the true class over
-    the strongest rival. `degrees`: int64[n]. `accuracy`: of the user's own network, where it is known. `floor_of`: whose accuracy the
+    `floor`: accuracy without edges. `base`: accuracy of label ballots. `sizes`: int64[judges], what they prove of each known node; −1
+    where they are wrong. `degrees`: int64[n]. `accuracy`: of the user's own network, where it is known. `floor_of`: whose accuracy the
     floor is; `unread`: nodes have features that this floor knows nothing of; `unlike`: links go to other labels rather than to one's own.
     """
 
     floor: float
     base: float
-    lead: float
+    sizes: npt.NDArray[np.int64] = field(repr=False)
     degrees: npt.NDArray[np.int64] = field(repr=False)
     accuracy: float | None = None
     floor_of: str = "a model without edges"
@@ -56,7 +60,7 @@ class Prospect:
 
     def certified(self, k: int) -> float:
         """The share of nodes that label ballots will prove right against k changes, about."""
-        return self.base * float((self.degrees * self.lead > k).mean())
+        return float((self.sizes >= k).mean())
 
     def gain(self, k: int) -> float:
         """What that is above the floor; below 0 where a model without edges does better."""
@@ -65,13 +69,18 @@ class Prospect:
     @property
     def largest(self) -> int:
         """The largest k at which certificates are expected to pay; 0 where they pay at none."""
-        top = int(self.degrees.max(initial=0))
+        top = min(int(self.sizes.max(initial=0)), int(self.degrees.max(initial=0)))
         return next((k for k in range(top, 0, -1) if self.gain(k) >= WORTH), 0)
+
+    @property
+    def near(self) -> bool:
+        """Whether label ballots alone cannot pay, but prove nearly as much as a model of features: a trained network weighs both."""
+        return not self.largest and self.floor_of != MOST_COMMON and self.gain(SMALL) > -NEAR
 
     @property
     def way(self) -> str:
         """What to do: "prove", "smooth" or "drop the edges"."""
-        if self.largest:
+        if self.largest or self.near:
             return "prove"
         known = self.base if self.accuracy is None else max(self.base, self.accuracy)
         if self.above(SMALL) * (known - self.floor) >= WORTH:
@@ -84,6 +93,11 @@ class Prospect:
         return f"{seen}{UNLIKE * self.unlike}. {self._advice()}{UNREAD * self.unread}"
 
     def _advice(self) -> str:
+        if self.near:
+            return (
+                f"Label ballots alone prove {-self.gain(SMALL):.2f} less than {self.floor_of} at K = {SMALL}; a network trained from them, which "
+                "weighs links and features, may gain a little at few changes: prove (ballots)."
+            )
         if self.way == "prove":
             over = MOST_COMMON if self.floor_of == MOST_COMMON else "the floor"
             gains = ", ".join(f"{self.gain(k):+.2f} at {k}" for k in BUDGETS if k <= self.largest)
@@ -100,7 +114,7 @@ class Prospect:
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
         table = {str(k): {"above": self.above(k), "gain": self.gain(k)} for k in BUDGETS}
-        numbers = {"floor": self.floor, "base": self.base, "lead": self.lead, "largest": self.largest}
+        numbers = {"floor": self.floor, "base": self.base, "near": self.near, "largest": self.largest}
         held = {"floor_of": self.floor_of, "unread": self.unread, "unlike": self.unlike}
         return {"way": self.way, **numbers, **held, "at": table, "sentence": str(self)}
 
@@ -128,15 +142,9 @@ def prospect(data: Any, known: Any, *, floor: float | None = None, accuracy: flo
     degrees = torch.bincount(links.target, minlength=links.nodes)
     spoken = suited(links, labels, classes).freeze(links, known=labels)
     beside["unlike"] = spoken.meaning is not None
-    scores = spoken(links.x, torch.stack([links.voter, links.target]))[told]
-    base, lead = _heard(scores, labels[told])
+    judges = told[:: -(-len(told) // JUDGES)]
+    proofs = prove(spoken, Row(data, judges))
+    right = proofs.label == labels[judges].numpy()
     return Prospect(
-        floor, base, lead / max(float(degrees[told].sum()), 1.0), degrees.numpy(), accuracy, **beside
+        floor, float(right.mean()), np.where(right, proofs.size, -1), degrees.numpy(), accuracy, **beside
     )
-
-
-def _heard(scores: Tensor, truth: Tensor) -> tuple[float, float]:
-    """How often the highest score is the true one, and by how much true scores lead their strongest rivals in all."""
-    own = scores.gather(1, truth[:, None])[:, 0]
-    rival = scores.scatter(1, truth[:, None], -torch.inf).max(dim=1).values
-    return float((scores.argmax(dim=1) == truth).double().mean()), float((own - rival).sum())
