@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from unswayed.datasets.loading import Dataset
 from unswayed.datasets.splits import Split
 from unswayed.errors import DoubtfulSetting, InputError
-from unswayed.sampling.inputs import unpacked
+from unswayed.sampling.inputs import checked_edges, unpacked
 
 
 def from_data(data: Data | Sequence[Data], *, classes: int | None = None) -> Dataset:
@@ -72,8 +72,9 @@ def _tell_of_attributes(graphs: Sequence[Data]) -> None:
 def _plain(graph: Data, count: int) -> Data:
     if not isinstance(graph.edge_index, Tensor):
         raise InputError("The data has no edge_index; give its edges as a tensor of two rows.")
+    edges = checked_edges(int(graph.num_nodes), graph.edge_index)
     x = torch.ones(graph.num_nodes, 1) if graph.x is None else graph.x.detach().float()
-    return Data(x=x, edge_index=graph.edge_index, y=_labels(graph.y, count))
+    return Data(x=x, edge_index=edges, y=_labels(graph.y, count))
 
 
 def _features(graph: Data) -> int:

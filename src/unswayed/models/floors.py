@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 
 from unswayed.datasets import Dataset, Split
-from unswayed.datasets.own import check_parts
 from unswayed.models.building import build
 from unswayed.models.ensembles import Ensemble
+from unswayed.models.training.asked import check_asked
 from unswayed.models.training.clean import CleanSettings, fit_clean
 from unswayed.models.training.keeping import seeded
 from unswayed.models.training.teacher import MEMBERS, TEACHERS, soft_labels
@@ -86,7 +86,7 @@ def floors(
     progress: Steps | None = None,
 ) -> list[Floor]:
     """Every structure-free model: the majority, and perceptrons on labels, on a teacher's answers, or on counts."""
-    check_parts(dataset, split)
+    check_asked(dataset, split, protocol=protocol, seed=seed, device=device, teacher=teacher)
     with steps_shown("floor", progress) as told:
         if dataset.task == "graph":
             return _graph_floors(dataset, split, seed, _Counting(told, len(COUNTS) * (FOLDS + 1)))

@@ -40,7 +40,7 @@ def read_arcs(source: Any) -> tuple[Graph, Tensor]:
     else:
         raise _unreadable(source)
     n = parts["num_nodes"]
-    edges = _checked_edges(n, ends)
+    edges = checked_edges(n, ends)
     code = torch.unique((edges[0] * n + edges[1])[edges[0] != edges[1]])
     loops = torch.unique(edges[0, edges[0] == edges[1]])
     return Graph(**parts, pairs=edges[:, :0], loops=loops), torch.stack([code // n, code % n])
@@ -114,7 +114,7 @@ def _is_square(value: Any, like: Any) -> bool:
     return hasattr(value, "tocoo") and value.shape[0] == value.shape[1] and value.shape != like.shape
 
 
-def _checked_edges(num_nodes: int, edge_index: Any) -> Tensor:
+def checked_edges(num_nodes: int, edge_index: Any) -> Tensor:
     """int64[2, edges] between nodes that exist."""
     edges = torch.as_tensor(edge_index).cpu()
     if edges.ndim != 2 or edges.shape[0] != 2 or edges.is_floating_point():
@@ -131,7 +131,7 @@ def _checked_edges(num_nodes: int, edge_index: Any) -> Tensor:
 
 def _clean(num_nodes: int, edge_index: Any, **rest: Any) -> Graph:
     """Check and canonicalise an edge list in both directions."""
-    edges = _checked_edges(num_nodes, edge_index)
+    edges = checked_edges(num_nodes, edge_index)
     loops = torch.unique(edges[0, edges[0] == edges[1]])
     code = edges[0] * num_nodes + edges[1]
     upward = torch.unique(code[edges[0] < edges[1]])

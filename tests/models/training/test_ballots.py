@@ -179,7 +179,18 @@ class TestFit:
         )
         assert network.frozen
 
-    @pytest.mark.parametrize("wrong", [{"attack_size": 0}, {"attack_size": 1.5}, {"change": "deletes"}])
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            {"attack_size": 0},
+            {"attack_size": 1.5},
+            {"change": "deletes"},
+            {"taus": ()},
+            {"taus": (0.0,)},
+            {"check_every": 0},
+            {"steps": 0},
+        ],
+    )
     def test_settings_refuse_what_they_cannot_do(self, wrong: dict[str, object]) -> None:
         with pytest.raises(InputError):
             BallotSettings(**wrong)  # type: ignore[arg-type]

@@ -42,6 +42,11 @@ class BallotSettings:
                 f"The attack size to train against must be a whole number from 1 up, not {self.attack_size!r}."
             )
 
+        if not self.taus or min(self.taus) <= 0:
+            raise InputError(f"taus must name at least one weight above 0, not {self.taus!r}.")
+        if self.check_every < 1 or self.steps < 1:
+            raise InputError("steps and check_every must be 1 or more.")
+
     @property
     def withstood(self) -> int:
         """Changes of a row that the worst-case loss allows for."""

@@ -19,6 +19,7 @@ from unswayed.ballots.networks import BallotNetwork
 from unswayed.datasets import Dataset, Split
 from unswayed.models.side_by_side import Weights
 from unswayed.models.training.aims import Aims, aims_of
+from unswayed.models.training.asked import settled
 from unswayed.models.training.ballot_settings import BallotSettings
 from unswayed.models.training.classroom import (
     Classroom,
@@ -60,7 +61,7 @@ def fit_ballots(
     those they are met beside. Where it helped, voters also say presumed labels,
     made on the graph without any link of a test node; then only test nodes can be proved.
     """
-    chosen = settings or BallotSettings()
+    chosen = settled(settings, BallotSettings)
     seen = view(dataset, split, protocol).to(device)
     plain = classroom_of(dataset, seen, chosen)
     teach = _Teaching(dataset, plain, chosen, seed, device).aiming(protocol, teacher)

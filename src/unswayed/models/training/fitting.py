@@ -7,10 +7,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from unswayed.datasets import Dataset, Split
-from unswayed.datasets.own import check_parts
 from unswayed.errors import InputError
 from unswayed.models.building import build
 from unswayed.models.ensembles import Ensemble
+from unswayed.models.training.asked import check_asked
 from unswayed.models.training.clean import CLEAN_GAT, fit_clean
 from unswayed.models.training.graphs import CLEAN, GraphSettings, fit_graphs
 from unswayed.models.training.keeping import Progress, seeded, telling
@@ -95,7 +95,7 @@ def _fit(
     settings: Any,
     teacher: Tensor | None,
 ) -> nn.Module:
-    check_parts(dataset, split)
+    check_asked(dataset, split, protocol=protocol, seed=seed, device=device, teacher=teacher)
     if model_name == "ballots" and (recipe != "clean" or noise is not None):
         raise InputError(
             "Ballot networks are trained without noise and know no recipes; leave recipe= and noise= away."

@@ -17,6 +17,7 @@ from unswayed.ballots.pairs import PairBallots
 from unswayed.datasets import Dataset, Split
 from unswayed.models.ensembles import Ensemble, Member
 from unswayed.models.floors import COUNTS, FOLDS, counts_taught, development, folds, most_common
+from unswayed.models.training.asked import settled
 from unswayed.models.training.counted import Counted
 from unswayed.models.training.keeping import Progress, seeded
 from unswayed.models.training.stepping import descend
@@ -64,7 +65,7 @@ def fit_pairs(
     settings: PairSettings | None = None,
 ) -> PairBallots:
     """Pair ballots in evaluation mode that are proved for the most graphs of folds they had not learnt; `prove` freezes them."""
-    lessons = _Lessons(dataset, split, settings or PairSettings(), seed, device, progress)
+    lessons = _Lessons(dataset, split, settled(settings, PairSettings), seed, device, progress)
     return lessons.best().cpu().eval()
 
 
