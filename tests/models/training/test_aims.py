@@ -9,6 +9,7 @@ from torch_geometric.utils import erdos_renyi_graph
 
 import unswayed as us
 from unswayed.datasets import Dataset, Split
+from unswayed.errors import DoubtfulSetting
 from unswayed.models.training.aims import Aims, aims_of
 from unswayed.models.training.ballot_settings import BallotSettings
 from unswayed.models.training.ballots import fit_ballots
@@ -101,6 +102,44 @@ def test_networks_that_saw_few_of_the_nodes_keep_what_links_say() -> None:
     untrained = us.prove(us.LabelBallots(2).freeze(dataset.graph, known=known), threat)
     proved = us.prove(network, threat).accuracy(truth, at=(0, 1, 5))
     assert (proved >= untrained.accuracy(truth, at=(0, 1, 5)) - 0.05).all()
+
+
+def scarce() -> tuple[Dataset, Split]:
+    """Five groups, 60 nodes without features, a fifth of whose labels are known: the labelled nodes have hardly a link in sight."""
+    torch.manual_seed(2)
+    y = torch.arange(60) % 5
+    edges = torch.combinations(torch.arange(60)).T
+    likely = torch.where(y[edges[0]] == y[edges[1]], 0.7, 0.06)
+    edges = edges[:, torch.rand(edges.shape[1]) < likely]
+    data = Data(x=torch.ones(60, 1), edge_index=torch.cat([edges, edges.flip(0)], dim=1), y=y)
+    order = torch.cat([torch.arange(10), 10 + torch.randperm(50)])
+    return Dataset("scarce", "node", 0, 5, data=data), Split(order[:10], order[10:15], order[15:])
+
+
+def test_what_few_links_show_is_not_learnt_by_heart() -> None:
+    dataset, split = scarce()
+    with pytest.warns(DoubtfulSetting, match="Nothing is learnt: labelled nodes have . links in sight"):
+        network = fit_ballots(dataset, split, protocol="inductive")
+    threat = us.Row(dataset.graph, split.test)
+    known = known_labels(dataset.labels, torch.cat([split.train, split.val]))
+    untrained = us.prove(us.LabelBallots(5).freeze(dataset.graph, known=known), threat)
+    proofs = us.prove(network, threat)
+    assert (proofs.label == untrained.label).all()
+    assert (proofs.size == untrained.size).all()
+    assert untrained.accuracy(dataset.labels[split.test], at=[0]) > 0.9
+
+
+def test_links_are_not_given_up_by_judges_that_hardly_see_any() -> None:
+    dataset, split = scarce()
+    room = classroom_of(dataset, view(dataset, split, "inductive"), BallotSettings())
+    assert not room.enough_to_learn
+    right = room.proved(room.untrained)[0]
+    assert 0.2 < right < 1.0
+    assert aims_of(room, None).score([right - 0.01] + [1.0] * (len(SIZES) - 1)) == 0.0
+    assert aims_of(room, None).score([right] + [1.0] * (len(SIZES) - 1)) > 0.0
+    assert (
+        aims_of(classroom_of(dataset, view(dataset, split, "transductive"), BallotSettings()), None) == Aims()
+    )
 
 
 def test_few_changes_count_where_features_say_more_and_nothing_is_lost_behind_the_degree_wall() -> None:

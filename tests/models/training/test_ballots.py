@@ -24,19 +24,21 @@ from unswayed.models.training.worst import Rows, margins, most_against, worst_ha
 QUICK = BallotSettings(steps=40, warm_up=10, taus=(2.0,), check_every=20, attack_size=2, distil=False)
 
 
-def blocks(features: int = 8, seed: int = 0) -> tuple[Dataset, Split]:
+def blocks(features: int = 8, seed: int = 0, nodes: int = 120) -> tuple[Dataset, Split]:
     torch.manual_seed(seed)
-    y = torch.arange(120) % 3
+    y = torch.arange(nodes) % 3
     order = torch.argsort(y, stable=True)
-    edges = order[stochastic_blockmodel_graph([40, 40, 40], torch.full((3, 3), 0.03) + 0.22 * torch.eye(3))]
+    linked = torch.full((3, 3), 0.03) + 0.22 * torch.eye(3)
+    edges = order[stochastic_blockmodel_graph([nodes // 3] * 3, linked)]
     x = (
-        torch.randn(120, features) + torch.nn.functional.one_hot(y, features)
+        torch.randn(nodes, features) + torch.nn.functional.one_hot(y, features)
         if features
-        else torch.ones(120, 1)
+        else torch.ones(nodes, 1)
     )
     data = Data(x=x, edge_index=edges, y=y)
-    mixed = torch.randperm(120)
-    return Dataset("blocks", "node", features, 3, data=data), Split(mixed[:36], mixed[36:48], mixed[48:])
+    mixed, train, known = torch.randperm(nodes), 3 * nodes // 10, 4 * nodes // 10
+    parts = Split(mixed[:train], mixed[train:known], mixed[known:])
+    return Dataset("blocks", "node", features, 3, data=data), parts
 
 
 class TestWorst:
@@ -99,7 +101,7 @@ class TestPresumed:
             us.prove(network, us.Row(data.graph, split.train))
 
     def test_a_network_that_may_not_presume_proves_anybody(self) -> None:
-        data, split = blocks(features=0, seed=1)
+        data, split = blocks(features=0, seed=1, nodes=180)
         plain = replace(QUICK, steps=2, presume=False)
         network = fit_ballots(data, split, settings=plain, protocol="inductive")
         assert network.seen is None
@@ -137,7 +139,7 @@ class TestFit:
 
     @pytest.mark.parametrize("features", [0, 8])
     def test_no_test_label_and_inductively_no_test_feature_or_edge_is_read(self, features: int) -> None:
-        data, split = blocks(features)
+        data, split = blocks(features, nodes=180)
         one = fit_ballots(data, split, protocol="inductive", settings=QUICK)
         graph = data.graph.clone()
         graph.y[split.test] = (graph.y[split.test] + 1) % 3

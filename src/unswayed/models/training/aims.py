@@ -7,7 +7,7 @@ import torch
 
 from unswayed.ballots.models import BallotModel
 from unswayed.models.training.ballot_settings import FEW
-from unswayed.models.training.classroom import Classroom
+from unswayed.models.training.classroom import ENOUGH, Classroom
 
 # where links say more, the share of what untrained label ballots are right about that no network may fall below: judges
 # of whose links few are in sight would else prefer one that ignores them
@@ -42,12 +42,15 @@ def aims_of(room: Classroom, silent: BallotModel | None, counted_to: int = FEW) 
 
     Elsewhere features say more than links, and changes up to `counted_to` count. At sizes that most judges have no more links
     than in the whole graph, nobody can do better than own scores, and no network may do worse. `silent` is the network with its
-    ballots off.
+    ballots off; None where nodes have no features, so that links lead.
     """
     sizes = room.judged_at
-    if silent is None:
+    if silent is None and room.seen.share >= ENOUGH:
         return Aims()
-    alone, spoken = room.proved(silent), room.proved(room.untrained, room.seen.share)
+    spoken = room.proved(room.untrained, room.seen.share)
+    if silent is None:  # nothing but links can tell classes apart, and few of them are in sight
+        return Aims(least=(spoken[0],))
+    alone = room.proved(silent)
     if sum(spoken) > sum(alone):
         return Aims(least=(KEPT * spoken[0],))
     degree = torch.bincount(room.links.target, minlength=room.links.nodes)

@@ -64,6 +64,7 @@ def fit_ballots(
     chosen = settled(settings, BallotSettings)
     seen = view(dataset, split, protocol).to(device)
     plain = classroom_of(dataset, seen, chosen)
+    plain.tell_if_too_little()
     teach = _Teaching(dataset, plain, chosen, seed, device).aiming(protocol, teacher)
     presume = chosen.presume and chosen.voters == "two-hop" and not teach.aims.features_lead
     presuming = presuming_room(dataset, split, plain) if presume else plain
@@ -227,6 +228,8 @@ class _Teaching:
         leads = () if self.dataset.num_features else (1, 2, settings.withstood, 2 * settings.withstood)
         for votes in leads:
             self._offer(best, self._with_default(network, votes))
+        if not self.room.enough_to_learn:
+            return
         better = 0
         for step in range(1, settings.steps + 1):
             network.train()

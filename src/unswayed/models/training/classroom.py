@@ -2,6 +2,7 @@
 
 import copy
 import math
+import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -14,12 +15,15 @@ from unswayed.ballots.meaning import meaning_of
 from unswayed.ballots.models import BallotModel
 from unswayed.ballots.networks import LabelBallots
 from unswayed.datasets import Dataset, Split
+from unswayed.errors import DoubtfulSetting
 from unswayed.models.training.ballot_settings import BallotSettings
 from unswayed.models.training.view import View
 from unswayed.proving import prove
 from unswayed.sampling.threats import Row
 
 FOLDS = 5
+# links in sight for each class, below which networks of nodes without features know little but the labelled nodes
+LINKS_A_CLASS = 100
 ENOUGH = 0.5  # the share of all nodes in sight, from which on sizes are judged as they are
 
 
@@ -38,7 +42,7 @@ class Panel:
 class Classroom:
     """A visible graph and the panels before which a network is tried: at which sizes, which changes, how classes weigh.
 
-    `meaning` is what labels say here, where like does not go with like.
+    `meaning` is what labels say here, where like does not go with like; `features` tells whether nodes have any.
     """
 
     seen: View
@@ -47,6 +51,7 @@ class Classroom:
     change: str
     weights: Tensor
     meaning: Tensor | None = None
+    features: bool = True
 
     @property
     def classes(self) -> int:
@@ -61,6 +66,27 @@ class Classroom:
         sight judges are just stricter than need be; where fewer are, all that links say would seem lost.
         """
         return min(1.0, self.seen.share / ENOUGH)
+
+    @cached_property
+    def links_a_class(self) -> float:
+        """How many links the labelled nodes have in sight, for each class."""
+        degree = torch.bincount(self.links.target, minlength=self.links.nodes)
+        return float(degree[torch.cat([self.seen.train, self.seen.val])].sum()) / self.classes
+
+    @property
+    def enough_to_learn(self) -> bool:
+        """Whether networks can learn more than the nodes they learn from, which judge as well where nodes have no features."""
+        return self.features or self.links_a_class >= LINKS_A_CLASS
+
+    def tell_if_too_little(self) -> None:
+        """Warn where nothing will be learnt."""
+        if not self.enough_to_learn:
+            warnings.warn(
+                f"Nothing is learnt: labelled nodes have {self.links_a_class:.0f} links in sight for each class, fewer than "
+                f"{LINKS_A_CLASS}, and no features. Label ballots are taken as they are, or the most common label where it proves more.",
+                DoubtfulSetting,
+                stacklevel=6,
+            )
 
     @property
     def untrained(self) -> LabelBallots:
@@ -165,7 +191,9 @@ def classroom_of(dataset: Dataset, seen: View, settings: BallotSettings) -> Clas
         count = torch.bincount(y[labelled], minlength=classes).clamp(min=1)
         weights = len(labelled) / (classes * count.float())
     panels = plain_panels(y, labelled, seen.val if dataset.num_features else labelled)
-    plain = Classroom(seen, panels, settings.judged_at, settings.change, weights)
+    plain = Classroom(
+        seen, panels, settings.judged_at, settings.change, weights, features=dataset.num_features > 0
+    )
     return meaning_room(plain) if settings.meaning else plain
 
 
