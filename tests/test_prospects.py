@@ -67,6 +67,28 @@ def test_label_ballots_just_below_the_floor_are_worth_training():
     assert not us.prospect(thin, half_known(thin), floor=0.9).near
 
 
+def test_what_is_proved_about_as_much_is_not_told_as_less():
+    data = communities(150, 0.08, 0.03)
+    known = half_known(data)
+    proved = us.prospect(data, known).certified(1)
+    assert 0.5 < proved < 0.98
+    for more, words in ((-0.01, "prove about as much as a"), (0.01, "prove 0.01 less than a")):
+        assert words in str(us.prospect(data, known, floor=proved + more))
+
+
+def test_of_a_rare_label_it_is_said_what_else_to_ask():
+    data = communities(60, 0.3, 0.05)
+    known = half_known(data)
+    assert "fit_flags" not in str(us.prospect(data, known))
+    rare = known.clone()
+    rare[(known == 1).nonzero()[5:, 0]] = -1
+    ahead = us.prospect(data, rare)
+    assert ahead.rarer == pytest.approx(5 / int((rare >= 0).sum()))
+    assert f"the rarer has {ahead.rarer:.0%} here" in str(ahead)
+    assert "fit_flags" in str(ahead)
+    assert f"Of {int((rare >= 0).sum())} whose label is known" in str(ahead)
+
+
 def test_where_links_say_nothing_the_edges_are_to_be_dropped():
     data = communities(150, 0.05, 0.05)
     ahead = us.prospect(data, half_known(data), floor=0.8)

@@ -21,6 +21,7 @@ from unswayed.proving import prove
 from unswayed.sampling.threats import Row
 
 WORTH = 0.02  # a gain below it is not worth a certificate
+TOLD = 0.005  # what two decimals show
 SMALL = 1  # the size that is asked about where label ballots cannot pay
 # a network trained from label ballots that prove so much less than the floor at one change, or fewer, has lain a little above it
 NEAR = 0.1
@@ -34,6 +35,11 @@ UNREAD = (
 UNLIKE = (
     " (links go to other labels more often than to one's own, so a label is taken for what it means here)"
 )
+RARE = 0.25  # of two labels, the share below which the other is right almost always
+FLAGS = (
+    " Of two labels the rarer has {:.0%} here, and this counts right answers: how many stay flagged, at which precision, is another "
+    "question (fit_flags; prove --positive LABEL --precision P)."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +48,8 @@ class Prospect:
 
     `floor`: accuracy without edges. `base`: accuracy of label ballots. `sizes`: int64[judges], what they prove of each known node; −1
     where they are wrong. `degrees`: int64[n]. `accuracy`: of the user's own network, where it is known. `floor_of`: whose accuracy the
-    floor is; `unread`: nodes have features that this floor knows nothing of; `unlike`: links go to other labels rather than to one's own.
+    floor is; `unread`: nodes have features that this floor knows nothing of; `unlike`: links go to other labels rather than to one's own;
+    `rarer`: the share of the rarer of two labels, None of more.
     """
 
     floor: float
@@ -53,6 +60,7 @@ class Prospect:
     floor_of: str = "a model without edges"
     unread: bool = False
     unlike: bool = False
+    rarer: float | None = None
 
     def above(self, k: int) -> float:
         """The share of nodes with more than k links: no others can be proved by what their links say."""
@@ -89,13 +97,16 @@ class Prospect:
 
     def __str__(self) -> str:
         beyond = [f"{self.above(k):.0%} have more than {k}" for k in (1, 5, 10)]
-        seen = f"Of all nodes, {beyond[0]} link, {beyond[1]} and {beyond[2]} links; neighbours' labels alone are right for {self.base:.0%}, {self.floor_of} for {self.floor:.0%}"
-        return f"{seen}{UNLIKE * self.unlike}. {self._advice()}{UNREAD * self.unread}"
+        seen = f"Of all nodes, {beyond[0]} link, {beyond[1]} and {beyond[2]} links. Of {len(self.sizes):,} whose label is known, neighbours' labels alone are right for {self.base:.0%}, {self.floor_of} for {self.floor:.0%}"
+        rare = FLAGS.format(self.rarer) if self.rarer is not None and self.rarer < RARE else ""
+        return f"{seen}{UNLIKE * self.unlike}. {self._advice()}{UNREAD * self.unread}{rare}"
 
     def _advice(self) -> str:
         if self.near:
+            less = f"{-self.gain(SMALL):.2f} less than"
+            much = less if self.gain(SMALL) <= -TOLD else "about as much as"
             return (
-                f"Label ballots alone prove {-self.gain(SMALL):.2f} less than {self.floor_of} at K = {SMALL}; a network trained from them, which "
+                f"Label ballots alone prove {much} {self.floor_of} at K = {SMALL}; a network trained from them, which "
                 "weighs links and features, may gain a little at few changes: prove (ballots)."
             )
         if self.way == "prove":
@@ -115,7 +126,10 @@ class Prospect:
         """JSON-ready."""
         table = {str(k): {"above": self.above(k), "gain": self.gain(k)} for k in BUDGETS}
         numbers = {"floor": self.floor, "base": self.base, "near": self.near, "largest": self.largest}
-        held = {"floor_of": self.floor_of, "unread": self.unread, "unlike": self.unlike}
+        held = {
+            "floor_of": self.floor_of, "unread": self.unread, "unlike": self.unlike,
+            "judges": len(self.sizes), "rarer": self.rarer,
+        }  # fmt: skip
         return {"way": self.way, **numbers, **held, "at": table, "sentence": str(self)}
 
 
@@ -134,11 +148,12 @@ def prospect(data: Any, known: Any, *, floor: float | None = None, accuracy: flo
     for name, share in (("floor", floor), ("accuracy", accuracy)):
         if share is not None and not 0 <= share <= 1:
             raise InputError(f"{name} is a share of right answers, between 0 and 1, not {share!r}.")
-    beside: dict[str, Any] = {}
+    count = labels[told].bincount(minlength=classes)
+    beside: dict[str, Any] = {"rarer": float(count.min()) / len(told) if classes == 2 else None}
     if floor is None:
-        floor = float(labels[told].bincount().max()) / len(told)
+        floor = float(count.max()) / len(told)
         unread = links.x is not None and bool((links.x != links.x[:1]).any())
-        beside = {"floor_of": MOST_COMMON, "unread": unread}
+        beside |= {"floor_of": MOST_COMMON, "unread": unread}
     degrees = torch.bincount(links.target, minlength=links.nodes)
     spoken = suited(links, labels, classes).freeze(links, known=labels)
     beside["unlike"] = spoken.meaning is not None

@@ -3,6 +3,8 @@
 from types import SimpleNamespace
 
 import numpy as np
+import torch
+from torch_geometric.data import Data
 
 import unswayed as us
 from unswayed.report.advice import advice
@@ -71,6 +73,30 @@ def test_whoever_wants_flags_is_not_sent_to_a_model_that_flags_nobody():
     counts = [SURE[::-1]] * 12 + [SURE] * 28  # eight false alarms, and less right than the majority
     assert "use a model that ignores the structure (majority)" in advice(summary(counts, **flags))
     assert "ignores the structure" not in advice(summary(counts, **flags, positive=1))
+
+
+def test_a_model_that_flags_nobody_is_not_sent_to_more_samples():
+    truth = np.array([1] * 4 + [0] * 36)
+    told = advice(summary([[1000, 0]] * 40, truth=truth, positive=1))
+    assert "no target that is truly 1 is flagged here" in told
+    assert "--positive 1 --precision" in told
+    assert "more samples" not in told
+    some = [[0, 1000], *[[1000, 0]] * 39]
+    assert "more samples" in advice(summary(some, truth=truth, positive=1))
+
+
+def test_where_no_change_moves_anything_no_attack_is_to_be_looked_at():
+    ring = torch.tensor([[0, 1, 2], [1, 2, 0]])
+    data = Data(x=torch.eye(3), edge_index=torch.cat([ring, ring.flip(0)], dim=1))
+    silent = us.BallotNetwork(3, 2, voters="two-hop")
+    with torch.no_grad():
+        silent.label_weight.fill_(0.0)
+        silent.own_weight.fill_(1.0)
+    proofs = us.prove(silent.eval().freeze(data), us.Row(data, [0, 1, 2]))
+    assert proofs.size.tolist() == [2, 2, 2]
+    assert "no change moves any of these answers" in advice(summarise(proofs))
+    ballots = us.LabelBallots(2).freeze(data, known=torch.tensor([0, 1, 1]))
+    assert "the cheapest attack on each" in advice(summarise(us.prove(ballots, us.Row(data, [0, 1, 2]))))
 
 
 def test_one_sentence_says_what_to_try():

@@ -17,6 +17,12 @@ def advice(summary: Summary) -> str:
     if summary.floor is not None and total < FEW:
         return f"What next: more {summary.unit}s; {total} {'is' if total == 1 else 'are'} too few to compare models by."
     noisy = certs.confidence is not None
+    if summary.positive is not None and float(summary.recall(0)) == 0:
+        name = summary.label_name(summary.positive)
+        return (
+            f"What next: a model that flags some; no {summary.unit} that is truly {name} is flagged here, so nothing is proved of these. "
+            f"unswayed prove --model ballots --positive {name} --precision P trains one that is asked to."
+        )
     if summary.beats_floor_to == -1 and not floor_flags_none(summary):
         other = "models that are proved without noise (unswayed prove)" if noisy else "another model"
         return (
@@ -35,6 +41,8 @@ def advice(summary: Summary) -> str:
     if summary.ceiling is not None and int((certs.size >= summary.ceiling).sum()) > AT_CEILING * total:
         more = "samples" if noisy else "groups"  # of edges: no other proof has a ceiling
         return f"What next: more {more}; most reach K = {summary.ceiling}, the most that these settings can prove."
+    if not noisy and int(certs.size.min()) >= int(certs.about.entries.max()):
+        return "What next: no change moves any of these answers, because none of them reads the structure; unswayed frontier tells whether it is worth reading."
     if not noisy:
         return "What next: look at the weakest targets (unswayed explain shows the cheapest attack on each)."
     return "What next: another noise (unswayed frontier compares them before anything is sampled), or a model trained under this one."

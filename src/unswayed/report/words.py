@@ -196,8 +196,9 @@ def _floor(summary: Summary) -> str:
     if total < FEW:
         return f"{floor}; but {few}"
     if reach < 0:
-        much = "more than" if summary.below_floor(0) else "as much as"
-        return f"{floor}: {much} is proven here at any size, so under this attack the structure costs more than it brings."
+        if summary.below_floor(0):
+            return f"{floor}: more than is proven here at any size, so under this attack the structure costs more than it brings."
+        return f"{floor}: as much as is proven here at any size, so under this attack the structure brings nothing."
     upto = (
         "only against no change at all" if reach == 0 else f"for attacks of up to {plural(reach, 'change')}"
     )
