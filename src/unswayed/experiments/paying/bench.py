@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -54,13 +55,16 @@ class Bench:
         return replace(self, case=case)
 
     def common(self) -> Arrays:
-        """What every result holds: the truth and the degree of the test targets; of whole graphs, how many links there are."""
+        """What every result holds: the truth and the degree of the test targets; of whole graphs, how many links there are and can be."""
         test = self.parts.test
+        own = {"truth": self.dataset.labels[test].numpy()}
         if self.dataset.task == "graph":
-            degree = torch.tensor([graph.edge_index.shape[1] // 2 for graph in self.dataset.graphs])
-        else:
-            degree = torch.bincount(self.dataset.graph.edge_index[0], minlength=len(self.dataset.labels))
-        return {"truth": self.dataset.labels[test].numpy(), "degree": degree[test].numpy()}
+            graphs = [self.dataset.graphs[place] for place in test.tolist()]
+            links = [graph.edge_index.shape[1] // 2 for graph in graphs]
+            pairs = [graph.num_nodes * (graph.num_nodes - 1) // 2 for graph in graphs]
+            return {**own, "degree": np.array(links), "pairs": np.array(pairs)}
+        degree = torch.bincount(self.dataset.graph.edge_index[0], minlength=len(self.dataset.labels))
+        return {**own, "degree": degree[test].numpy()}
 
     def known(self, *parts: Tensor) -> Tensor:
         """int64[n]: the labels of these nodes, −1 elsewhere."""

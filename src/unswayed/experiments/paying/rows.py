@@ -34,7 +34,7 @@ Group = tuple[str, str, str, str]
 FLAG = 1
 # methods whose networks learn what the teacher said of every node in sight, validation nodes among them
 LEARN_ALL_SEEN = ("hashed", "smoothed")
-NOT_FLOORS = ("truth", "degree", "label", *STRICTER, *BUDGETS)
+NOT_FLOORS = ("truth", "degree", "pairs", "label", *STRICTER, *BUDGETS)
 OWN_FLOORS = ("flags", DRAWN)  # methods whose results hold the floors of their own targets
 # noises by kind, each at its best setting, and the best of all
 FAMILIES: dict[str, Callable[[Row], bool]] = {
@@ -101,9 +101,8 @@ def _rows(
         if heights is None:
             return
         degree = result.arrays["degree"][: len(label)]
-        whole = facts["threat"] == "row" or result.case.dataset in GRAPHS  # all links that could be deleted
-        own_links = degree if budget == "deletes" and whole else None
-        proven = withstood(np.where(label == truth, size, -1), AT, own_links).mean(axis=1)
+        limit = most_changes(result, budget, len(label))
+        proven = withstood(np.where(label == truth, size, -1), AT, limit).mean(axis=1)
         yield {
             "dataset": result.case.dataset,
             "task": facts.get("task", "node"),
@@ -119,10 +118,19 @@ def _rows(
             **height(heights, protocol, method),
             "certified_accuracy": dict(zip(map(str, AT), proven.tolist(), strict=True)),
             "wall": {str(k): float(np.mean(degree > k)) for k in AT},
-            **(flagged(result, label, size, own_links) if result.case.method == "flags" else {}),
+            **(flagged(result, label, size, limit) if result.case.method == "flags" else {}),
             **(stricter(result) if result.case.method == DRAWN and budget == "any" else {}),
             **{name: facts[name] for name in ("seconds", "device", "command", "commit")},
         }
+
+
+def most_changes(result: Result, budget: str, targets: int) -> npt.NDArray[Any] | None:
+    """How many such changes there are to make of each target, where so few may be that K ends there."""
+    links = result.arrays["degree"][:targets]
+    if "pairs" in result.arrays:
+        pairs = result.arrays["pairs"]
+        return {"any": pairs, "adds": pairs - links, "deletes": links}[budget]
+    return links if budget == "deletes" and result.facts["threat"] == "row" else None
 
 
 def flagged(
