@@ -78,6 +78,13 @@ def test_folders_that_are_no_store_are_refused(tmp_path):
         load(empty.path)
 
 
+def test_the_folder_above_stores_names_them(tmp_path):
+    for name in ("one", "two"):
+        Store(tmp_path / name).open(dict(SETTINGS))
+    with pytest.raises(StoreError, match="there are stores in it: one, two"):
+        load(tmp_path)
+
+
 def test_truncated_votes_are_refused(tmp_path):
     store = Store(tmp_path)
     store.open(SETTINGS)

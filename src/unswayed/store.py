@@ -19,6 +19,7 @@ from unswayed.votes import Votes
 FORMAT = 2
 SETTINGS = "settings.json"
 VOTES = "votes.npz"
+CERTIFICATES = "certificates.npz"  # in place of votes, where nothing was drawn
 REFUSED = "refused.json"  # why the votes counted first were refused; they are kept beside it
 REFUSED_VOTES = "refused.npz"
 
@@ -55,13 +56,20 @@ class Store:
             self.path / SETTINGS, json.dumps(settings, indent=2, sort_keys=True).encode() + b"\n"
         )
 
+    def _inside(self) -> str:
+        """Which stores lie in this folder, where it is not one itself."""
+        found = sorted(
+            {file.parent.name for name in (SETTINGS, CERTIFICATES) for file in self.path.glob(f"*/{name}")}
+        )
+        return f"; there are stores in it: {', '.join(found[:5])}{', …' * (len(found) > 5)}" if found else ""
+
     def settings(self) -> dict[str, Any]:
         """What the run asks; refused where the file is damaged or missing."""
         path = self.path / SETTINGS
         try:
             settings = json.loads(path.read_bytes())
         except FileNotFoundError as error:
-            raise StoreError(f"{self.path} is no store: it has no {SETTINGS}.") from error
+            raise StoreError(f"{self.path} is no store: it has no {SETTINGS}{self._inside()}.") from error
         except OSError as error:
             raise WorldError(f"{path} could not be read: {error.strerror or error}.") from error
         except (ValueError, RecursionError) as error:  # the latter where brackets nest too deeply
@@ -173,7 +181,9 @@ def _short(value: Any) -> str:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """The votes or certificates in a file that `save` wrote, or the votes in the folder of a stored run."""
+    """The votes or certificates in a file that `save` wrote, or in the folder of a stored run."""
+    if (proven := Path(path) / CERTIFICATES).is_file():
+        return read(proven)
     return load_votes(path) if Path(path).is_dir() else read(path)
 
 

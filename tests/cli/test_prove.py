@@ -94,6 +94,7 @@ def test_a_store_keeps_proofs_for_report_explain_and_attack(call, call_json, her
     first = call_json("prove", *FILES, "--store", "run")
     monkeypatch.setattr("unswayed.cli.proving.prove", None)  # nothing is proven twice
     assert call_json("prove", *FILES, "--store", "run")["targets"] == first["targets"]
+    assert us.load("run").size.tolist() == [target["size"] for target in first["targets"]]
     assert call("report", "run", "--out", "r.html")[0] == 0
     assert '"attack":[' in (here / "r.html").read_text()
     told = call_json("explain", "9", "--store", "run")

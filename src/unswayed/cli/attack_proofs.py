@@ -12,7 +12,8 @@ import numpy.typing as npt
 from unswayed.certificates import Certified
 from unswayed.certificates.presenting import plural
 from unswayed.cli.proving import prove_asked, proved_by_name
-from unswayed.cli.record import CERTIFICATES, Record, open_run
+from unswayed.cli.record import Record, open_run
+from unswayed.store import CERTIFICATES
 
 
 @dataclass(frozen=True)

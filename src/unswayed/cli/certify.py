@@ -141,9 +141,10 @@ def make_plan(words: dict[str, Any], store: Path | None, purpose: str = "certify
     from unswayed.cli.flags import read_flag, read_positive, stays
     from unswayed.cli.inputs import read_dataset, read_device, read_noise
     from unswayed.cli.plan import Plan
-    from unswayed.cli.record import CERTIFICATES, check_place
+    from unswayed.cli.record import check_place
     from unswayed.cli.targets import read_targets
     from unswayed.cli.threat import check_directed, read_edge_attr
+    from unswayed.store import CERTIFICATES
 
     check_place(store, never=CERTIFICATES)
     check_directed(words["directed"], words["edges"], str(words["recipe"]))

@@ -24,7 +24,6 @@ from unswayed.cli.inputs import (
 from unswayed.cli.models import make_floor
 from unswayed.cli.provers import HASHED, LABELS, TRAINED, make_model
 from unswayed.cli.record import (
-    CERTIFICATES,
     Record,
     check_place,
     keep_weights,
@@ -40,7 +39,7 @@ from unswayed.datasets import Dataset, Split
 from unswayed.errors import InputError, StoreError
 from unswayed.models.building import NAMES
 from unswayed.proving import prove
-from unswayed.store import SETTINGS
+from unswayed.store import CERTIFICATES, SETTINGS
 
 NO_EFFECT = ("store", "device", "floor", "report", "csv", "as_json", "positive")  # on what is proven
 USUAL: dict[str, Any] = {"nodes": "test", "protocol": "transductive"}

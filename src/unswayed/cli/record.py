@@ -19,10 +19,10 @@ from unswayed.cli.sketching import Sketch, arrays_of, read_graph
 from unswayed.errors import InputError, StoreError, WorldError
 from unswayed.files import write_atomically
 from unswayed.report.summary import Summary, summarise
-from unswayed.store import load
+from unswayed.store import CERTIFICATES, load
 from unswayed.votes import Votes
 
-RECORD, GRAPH, WEIGHTS, CERTIFICATES = "run.json", "graph.npz", "weights.safetensors", "certificates.npz"
+RECORD, GRAPH, WEIGHTS = "run.json", "graph.npz", "weights.safetensors"
 LOOKED = (
     "choosing {names} after looking at a result spends the confidence, unless it was decided on beforehand: "
     "of several levels that were tried, only the one fixed before the first look holds as stated"
@@ -213,8 +213,7 @@ def open_run(path: Path) -> tuple[Record, Votes | Certified]:
     """The record of a run, or of a file of votes or certificates, and what was counted or proven in it."""
     if not path.exists():
         raise StoreError(f"There is no store {path}; make one with: unswayed certify … --store {path}.")
-    proven = path / CERTIFICATES
-    found: Votes | Certified = load(proven if path.is_dir() and proven.exists() else path)
+    found: Votes | Certified = load(path)
     record = (read_record(path) if path.is_dir() else None) or _unrecorded(path, found)
     if isinstance(found, Certified) and record.other_maker is not None:
         note(f"These proofs were made by {record.other_maker}; this is unswayed {__version__}.")
