@@ -114,6 +114,14 @@ def test_neighbours_given_as_zeros_and_ones_are_refused(data, arrivals):
     assert us.Row.new(data, arrivals[:1], [[0, 1]]).neighbours[0].tolist() == [0, 1]
 
 
+def test_features_of_arrivals_are_not_cut_to_whole_numbers(data, arrivals):
+    """Those of the graph may be counts; 0.9 beside them was taken for 0, and the proof was about another node."""
+    data.x = (data.x > 0).long()
+    with pytest.raises(InputError, match="whole numbers"):
+        us.Row.new(data, arrivals, LINKED)
+    assert us.Row.new(data, arrivals.round(), LINKED).x.tolist() == arrivals.round().tolist()
+
+
 def test_a_few_links_of_an_arrival_are_kept(data, arrivals):
     threat, noise = us.Row.new(data, arrivals, LINKED), us.Keep(2, 4)
     fast, slow = (

@@ -143,4 +143,10 @@ def read_features(x: Any, graph: Graph, count: int) -> Tensor | None:
             f"{count} {'node arrives' if count == 1 else 'nodes arrive'}, so their features must have shape {(count, *graph.x.shape[1:])}, not "
             f"{tuple(told.shape)}."
         )
-    return told.detach().cpu().to(graph.x.dtype)
+    rows = told.detach().cpu().to(graph.x.dtype)
+    if not graph.x.is_floating_point() and not torch.equal(rows.to(told.dtype), told.detach().cpu()):
+        raise InputError(
+            "The graph's features are whole numbers, and those who arrive have others, which would be cut; make the graph's features "
+            "floating numbers (data.x.float())."
+        )
+    return rows
