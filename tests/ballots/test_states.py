@@ -28,6 +28,19 @@ def speaking(voters: str, tau: float = 2.0) -> BallotNetwork:
     return network
 
 
+def test_a_frozen_network_is_asked_again_under_inference_mode() -> None:
+    """Torch counts no changes of tensors made there, and asking for their number was an error."""
+    data = graph()
+    network = speaking("features").freeze(data)
+    with torch.inference_mode():
+        x = data.x.clone()
+        first, again = network(x, data.edge_index), network(x, data.edge_index)
+        assert torch.equal(first, again)
+        x[0] += 1
+        with pytest.raises(InputError, match="not those the model was frozen with"):
+            network(x, data.edge_index)
+
+
 class TestLoading:
     def test_tables_of_other_voters_are_refused(self) -> None:
         data = graph()
