@@ -28,6 +28,19 @@ def speaking(voters: str, tau: float = 2.0) -> BallotNetwork:
     return network
 
 
+def test_a_frozen_network_is_asked_again_under_inference_mode() -> None:
+    """Torch counts no changes of tensors made there, and asking for their number was an error."""
+    data = graph()
+    network = speaking("features").freeze(data)
+    with torch.inference_mode():
+        x = data.x.clone()
+        first, again = network(x, data.edge_index), network(x, data.edge_index)
+        assert torch.equal(first, again)
+        x[0] += 1
+        with pytest.raises(InputError, match="not those the model was frozen with"):
+            network(x, data.edge_index)
+
+
 class TestLoading:
     def test_tables_of_other_voters_are_refused(self) -> None:
         data = graph()
@@ -55,6 +68,19 @@ class TestLoading:
         assert (one.label == two.label).all()
         assert (one.size == two.size).all()
         assert saved.table_hash == loaded.table_hash
+
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+    def test_tables_are_not_rounded_with_the_weights(self, dtype: torch.dtype) -> None:
+        """Arrivals were scored with a rounded tau, and so by other scores than the node that each would be."""
+        network, data = speaking("features", tau=0.3).bfloat16().freeze(graph()), graph()
+        before, x = network.table_hash, torch.randn(5, 4)
+        scores = network.own_of_new(x, 5)
+        again = network.to(dtype).own_of_new(x, 5)
+        assert all(torch.equal(one, other) for one, other in zip(scores, again, strict=True))
+        assert network.tau_table is not None
+        assert network.tau_table.dtype == torch.float64
+        assert us.prove(network, us.Row(data, [0])).size[0] >= 0
+        assert network.to(torch.bfloat16).table_hash == before
 
     def test_features_checked_before_are_checked_again_against_tables_that_were_loaded(self) -> None:
         data, other = graph(), graph()

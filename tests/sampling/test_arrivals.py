@@ -104,6 +104,24 @@ def test_bad_arrivals_are_refused(data, arrivals):
             us.Row.new(data, x, linked)
 
 
+def test_neighbours_given_as_zeros_and_ones_are_refused(data, arrivals):
+    """They named the nodes 0 and 1 again and again, and another node was proved than the one that arrives."""
+    row = torch.zeros(N, dtype=torch.int64)
+    row[[3, 5]] = 1
+    for mask in (row, row.tolist(), row.numpy().astype(np.uint8), torch.ones(N, dtype=torch.uint8)):
+        with pytest.raises(InputError, match="a mask, it seems"):
+            us.Row.new(data, arrivals[:1], [mask])
+    assert us.Row.new(data, arrivals[:1], [[0, 1]]).neighbours[0].tolist() == [0, 1]
+
+
+def test_features_of_arrivals_are_not_cut_to_whole_numbers(data, arrivals):
+    """Those of the graph may be counts; 0.9 beside them was taken for 0, and the proof was about another node."""
+    data.x = (data.x > 0).long()
+    with pytest.raises(InputError, match="whole numbers"):
+        us.Row.new(data, arrivals, LINKED)
+    assert us.Row.new(data, arrivals.round(), LINKED).x.tolist() == arrivals.round().tolist()
+
+
 def test_a_few_links_of_an_arrival_are_kept(data, arrivals):
     threat, noise = us.Row.new(data, arrivals, LINKED), us.Keep(2, 4)
     fast, slow = (

@@ -120,6 +120,15 @@ def test_datasets_and_their_parts_are_lists_of_graphs(tmp_path):
     assert '"graphs":[[0,1,1,2],[0,1,1,2],[0,1,1,2],[0,1,1,2]]' in drawn.replace(" ", "")
 
 
+def test_a_dataset_is_no_single_graph():
+    """One whose graphs say their number of nodes answers like a graph, and ended in an error of Python."""
+    dataset = Paths(3)
+    assert hasattr(dataset, "num_nodes")
+    for build in (lambda: Row(dataset, 0), lambda: AllPairs(dataset, [0]), lambda: us.Directed(dataset, [0])):
+        with pytest.raises(InputError, match="take one of them"):
+            build()
+
+
 def test_graphs_without_features():
     threat = AllPairs([nx.path_graph(3), sp.csr_array(np.ones((2, 2)) - np.eye(2))])
     assert threat.entries.tolist() == [3, 1]

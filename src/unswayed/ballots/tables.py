@@ -49,6 +49,16 @@ class Tabled(nn.Module):
             self.thaw()
         return super().train(mode)
 
+    def _apply(self, fn: Any, recurse: bool = True) -> Self:
+        """Tables go where the weights go, but are never rounded with them: answers would be of other numbers than those that were frozen."""
+        held = {name: getattr(self, name) for name in self.TABLES}
+        HASHES.pop(self, None)  # weights are exchanged inside their parameters, which torch does not count
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        for name, table in held.items():
+            if table is not None and getattr(self, name).dtype != table.dtype:
+                setattr(self, name, table.to(getattr(self, name).device))
+        return self
+
     def exact(self) -> Self:
         """A copy in float64 on the CPU, in evaluation mode, without tables; kept while the model stays frozen."""
         if self not in EXACT_TWINS:

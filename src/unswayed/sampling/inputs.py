@@ -33,7 +33,7 @@ def read_arcs(source: Any) -> tuple[Graph, Tensor]:
         parts, ends = _adjacency_parts(*source)
     elif _is_matrix(source):
         parts, ends = _adjacency_parts(source, None)
-    elif hasattr(source, "edge_index") and hasattr(source, "num_nodes"):
+    elif hasattr(source, "edge_index") and hasattr(source, "num_nodes") and not _is_dataset(source):
         parts, ends = _pyg_parts(source)
     elif hasattr(source, "is_directed") and hasattr(source, "adjacency"):
         parts, ends = _networkx_parts(source)
@@ -54,7 +54,7 @@ def read_graph(source: Any) -> Graph:
         return _from_adjacency(*source)
     if _is_matrix(source):
         return _from_adjacency(source, None)
-    if hasattr(source, "edge_index") and hasattr(source, "num_nodes"):
+    if hasattr(source, "edge_index") and hasattr(source, "num_nodes") and not _is_dataset(source):
         return _from_pyg(source)
     if hasattr(source, "is_directed") and hasattr(source, "adjacency"):
         return _from_networkx(source)
@@ -65,7 +65,7 @@ def unpacked(source: Any) -> Any:
     """The graphs of a PyG `Batch` or dataset (or of a part of one) as a list, of one graph the graph; whatever else there is as it is."""
     if hasattr(source, "to_data_list") and getattr(source, "batch", None) is not None:
         return source.to_data_list()
-    if isinstance(source, TorchDataset) and isinstance(source, Sized):
+    if _is_dataset(source):
         return source[0] if len(source) == 1 else [source[place] for place in range(len(source))]
     return source
 
@@ -84,6 +84,11 @@ def read_graphs(source: Any) -> list[Graph]:
     if not read:
         raise InputError("There is no graph in the list.")
     return [read[id(item)] for item in sources]
+
+
+def _is_dataset(source: Any) -> bool:
+    """Whether it holds several graphs, though it may answer like one, by joining them all."""
+    return isinstance(source, TorchDataset) and isinstance(source, Sized)
 
 
 def _unreadable(source: Any) -> InputError:

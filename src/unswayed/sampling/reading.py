@@ -94,11 +94,16 @@ def read_nodes(nodes: Any, num_nodes: int, names: tuple[Any, ...] = ()) -> Tenso
         )
     if int(chosen.min()) < 0 or int(chosen.max()) >= num_nodes:
         raise InputError(f"nodes must lie between 0 and {num_nodes - 1}.")
-    if len(chosen) == num_nodes > MASKS and int(chosen.max()) <= 1:
+    if looks_like_mask(chosen, num_nodes):
         raise InputError(
             f"nodes are {num_nodes:,} zeros and ones, one for each node: a mask, it seems; give it as booleans, such as mask.bool()."
         )
     return chosen.long().clone()
+
+
+def looks_like_mask(numbers: Tensor, num_nodes: int) -> bool:
+    """Whether these are zeros and ones, one for each node: read as numbers they would name the nodes 0 and 1 again and again."""
+    return len(numbers) == num_nodes > MASKS and int(numbers.max()) <= 1
 
 
 def read_pairs(pairs: Any, num_nodes: int, names: tuple[Any, ...] = ()) -> Tensor:

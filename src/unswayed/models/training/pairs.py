@@ -126,14 +126,19 @@ class _Lessons:
 
     def alone(self, name: str, graphs: Tensor) -> PairBallots:
         """A network with silent links that answers as the structure-free model of this name does after learning these graphs."""
-        network = _network(self.dataset, COUNTS[name][0])
+        network = self.silent(COUNTS[name][0])
         _listen(network, counts_taught(name, self.dataset, graphs, self.seed))
         self.tell()
         return network.to(self.device)
 
+    def silent(self, readout: str) -> PairBallots:
+        """A network whose links say nothing; the seed decides even the weights that are not heard, as they are part of its hash."""
+        with seeded(self.seed, "cpu"):
+            return _network(self.dataset, readout)
+
     def constant(self) -> PairBallots:
         """A network that always says the most common label."""
-        network = _network(self.dataset, "linear")
+        network = self.silent("linear")
         with torch.no_grad():
             for member in network.own.members:
                 assert isinstance(member, nn.Linear)

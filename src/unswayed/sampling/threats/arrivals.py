@@ -11,7 +11,7 @@ from torch import Tensor
 from unswayed.errors import InputError
 from unswayed.sampling.inputs import Graph, read_graph
 from unswayed.sampling.layout import Layout, row_layout
-from unswayed.sampling.reading import numbered
+from unswayed.sampling.reading import looks_like_mask, numbered
 from unswayed.sampling.threats.base import RowView, Threat, update_digest
 from unswayed.sampling.threats.row import Row
 
@@ -117,6 +117,11 @@ def read_neighbours(row: Any, nodes: int) -> Tensor:
     listed: Tensor = torch.as_tensor(row)
     if listed.numel() and (listed.is_floating_point() or listed.dtype == torch.bool or listed.ndim != 1):
         raise InputError("neighbours must be a list of node numbers for each node that arrives.")
+    if looks_like_mask(listed, nodes):
+        raise InputError(
+            f"Neighbours are {nodes:,} zeros and ones, one for each node: a mask, it seems; give the numbers of the nodes, such as "
+            "mask.nonzero()[:, 0]."
+        )
     listed = torch.from_numpy(np.unique(listed.long().cpu().numpy()))
     if listed.numel() and not 0 <= int(listed[0]) <= int(listed[-1]) < nodes:
         raise InputError(f"A neighbour must be a node of the graph, between 0 and {nodes - 1}.")
@@ -138,4 +143,10 @@ def read_features(x: Any, graph: Graph, count: int) -> Tensor | None:
             f"{count} {'node arrives' if count == 1 else 'nodes arrive'}, so their features must have shape {(count, *graph.x.shape[1:])}, not "
             f"{tuple(told.shape)}."
         )
-    return told.detach().cpu().to(graph.x.dtype)
+    rows = told.detach().cpu().to(graph.x.dtype)
+    if not graph.x.is_floating_point() and not torch.equal(rows.to(told.dtype), told.detach().cpu()):
+        raise InputError(
+            "The graph's features are whole numbers, and those who arrive have others, which would be cut; make the graph's features "
+            "floating numbers (data.x.float())."
+        )
+    return rows
