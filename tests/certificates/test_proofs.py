@@ -119,6 +119,11 @@ def test_an_explanation_tells_who_speaks_how_loudly_and_what_would_flip_it():
     assert f"{sides[0]} of 4 entries that are there {verbs[0]} for" in told.sentences[-2]
     assert f"{sides[1]} {verbs[1]} against it" in told.sentences[-2]
     assert sum(bar.share for bar in told.bars) == pytest.approx(1)
+    facts = told.facts
+    assert facts["for"] - facts["against"] + facts["alone"] == pytest.approx(facts["margin"])
+    ahead = proofs.label[0] if facts["alone"] > 0 else rival
+    assert facts["alone"] != 0
+    assert f"Without any entry {ahead} leads by {abs(facts['alone']):.3g}." in told.sentences[-2]
 
 
 def test_what_one_change_can_move_is_said_once_and_for_sure():

@@ -19,6 +19,7 @@ FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
 LISTED = 10  # voices that an explanation shows
+UNSAID = 1e-3  # a lead too small for a word
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,6 +201,8 @@ class Proofs(Certified):
         bars = [self._bar(position, int(entry[i]), int(gain[i]), all_) for i in order[:LISTED]]
         total = {"for": int(gain[gain > 0].sum()), "against": -int(gain[gain < 0].sum())}
         heard = {name: value / self.unit_scale for name, value in total.items()}
+        # what is left of the lead is said whatever entries are there: by own scores
+        heard["alone"] = float(self.margin[position]) - int(gain.sum()) / self.unit_scale
         voices = [{"entry": int(entry[i]), "says": int(gain[i]) / self.unit_scale} for i in order]
         witness = self._witness_or_none(position)
         facts = {"runner_up": self.about.label_name(rival), "margin": float(self.margin[position]), **heard}
@@ -235,12 +238,17 @@ class Proofs(Certified):
             told.append(
                 f"{_speak(gain > 0, f' of {len(gain)} entries that are there')} for {label} over {rival}, by {heard['for']:.3g} together; "
                 f"{_speak(gain < 0)} against it, by {heard['against']:.3g}."
+                + self._alone(label if heard["alone"] > 0 else rival, abs(heard["alone"]))
             )
         if witness:
             told.append(
                 f"A cheapest attack makes {len(witness)} change{'s' * (len(witness) > 1)}: {self._attack_in_words(position, witness, entry)}."
             )
         return told
+
+    def _alone(self, ahead: str, by: float) -> str:
+        """The lead that no entry makes."""
+        return f" Without any entry {ahead} leads by {by:.3g}." if by > UNSAID else ""
 
     def _attack_in_words(self, position: int, witness: list[int], there: IntArray) -> str:
         """What an attack adds and what it deletes."""
