@@ -1,5 +1,8 @@
 """`unswayed prove --precision`: what is said and kept of a flag."""
 
+import re
+from pathlib import Path
+
 FILES = ["--edges", "E.csv", "--features", "X.csv", "--labels", "Y.csv", "--no-floor"]
 FLAG = [*FILES, "--model", "ballots", "--positive", "1", "--precision", "0.4"]
 
@@ -28,3 +31,19 @@ def test_it_is_told_how_precise_a_flag_was_where_it_was_chosen_and_on_how_many_t
     assert found["precision on validation nodes"] == right / flagged
     said = f"has a precision of {right / flagged:.3f} on validation nodes: of {flagged} that it flags, {right} bear"
     assert all(said in " ".join(err.split()) for err in (first, second))
+
+
+def test_of_those_whose_label_nobody_knows_it_is_told_how_many_are_flagged_and_stay_so(call, call_json):
+    Path("U.csv").write_text(re.sub(r"(?m)^(8|9|1\d),\d,", r"\1,,", Path("Y.csv").read_text()))
+    asked = [*FLAG[:4], "--labels", "U.csv", *FLAG[6:], "--nodes", "unlabelled"]
+    _, _, err = call("prove", *asked)
+    found = call_json("prove", *asked)["targets"]
+    flagged = [target["size"] for target in found if str(target["label"]) == "1"]
+    others = [target["size"] for target in found if str(target["label"]) != "1"]
+    said = " ".join(err.split())
+    assert "known to be 1, so nothing can be said of how many of these stay flagged" in said
+    stay = [sum(size >= k for size in who) for who in (flagged, others) for k in (1, 5)]
+    assert (
+        f"{len(flagged)} of {len(found)} nodes {'is' if len(flagged) == 1 else 'are'} flagged 1: {stay[0]} stay so against any 1 change, "
+        f"{stay[1]} against any 5. Of the {len(others)} others {stay[2]} stay unflagged against any 1 change, {stay[3]} against any 5."
+    ) in said

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from unswayed.certificates.presenting import plural
 from unswayed.cli.common import note
 from unswayed.cli.targets import Targets
 from unswayed.datasets import Dataset
@@ -10,7 +11,10 @@ from unswayed.errors import InputError
 from unswayed.sampling.flagged import flagged
 
 if TYPE_CHECKING:
+    from unswayed.certificates import Certified
     from unswayed.cli.plan import Plan
+
+FEW = (1, 5)  # changes of which it is told who withstands them, where truth is unknown
 
 
 def read_positive(word: str | None, dataset: Dataset) -> int | None:
@@ -35,9 +39,20 @@ def stays(positive: int | None, dataset: Dataset, targets: Targets) -> int | Non
     if positive is None or bool((targets.truth == positive).any()):
         return positive
     note(
-        f"None of the targets is known to be {label_name(positive, dataset)}, so nothing can be said of how many stay flagged."
+        f"None of the targets is known to be {label_name(positive, dataset)}, so nothing can be said of how many of these stay flagged."
     )
     return None
+
+
+def tell_flagged(certs: "Certified", positive: int) -> None:
+    """Say how many are flagged, and how many stay as they are, where nobody knows how many rightly."""
+    flagged, name = certs.label == positive, certs.about.label_name(positive)
+    one, more = ([int((certs.size[who] >= k).sum()) for k in FEW] for who in (flagged, ~flagged))
+    note(
+        f"{int(flagged.sum()):,} of {plural(len(certs), certs.unit)} {'is' if flagged.sum() == 1 else 'are'} flagged {name}: {one[0]:,} stay so against "
+        f"any {FEW[0]} change, {one[1]:,} against any {FEW[1]}. Of the {int((~flagged).sum()):,} others {more[0]:,} stay unflagged against any {FEW[0]} "
+        f"change, {more[1]:,} against any {FEW[1]}."
+    )
 
 
 def flag_in_words(positive: int | None, precision: float, dataset: Dataset) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from unswayed._version import __version__
 from unswayed.certificates import Certified
 from unswayed.certificates.presenting import plural
 from unswayed.cli.common import command_line, note, working
-from unswayed.cli.flags import flag_in_words, judged_in_words, read_positive, stays, tell_judged
+from unswayed.cli.flags import flag_in_words, judged_in_words, read_positive, stays, tell_flagged, tell_judged
 from unswayed.cli.inputs import (
     CONTENT,
     NO_FACTORY,
@@ -157,6 +157,14 @@ def prove_words(words: dict[str, Any]) -> tuple[Certified, Record]:
     """Prove what these command-line words ask for; what the store holds already is not proven again."""
     plan = make_plan(words)
     positive = stays(plan.positive, plan.dataset, plan.targets)
+    certs, record = _proved(words, plan, positive)
+    if plan.positive is not None and positive is None:
+        tell_flagged(certs, plan.positive)
+    return certs, record
+
+
+def _proved(words: dict[str, Any], plan: ProvePlan, positive: int | None) -> tuple[Certified, Record]:
+    """The proofs and their record, from the store where it holds them."""
     store: Path | None = words["store"]
     if store is not None and (kept := _kept(store, plan)) is not None:
         note(f"The proofs are in {store} already.")
