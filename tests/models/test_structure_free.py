@@ -5,7 +5,7 @@ import torch
 from torch_geometric.data import Data
 
 from unswayed.datasets import Dataset, split
-from unswayed.models.floors import floor
+from unswayed.models.floors import floor, floors
 from unswayed.models.structure_free import ALL_SEEN, all_floors
 
 QUICK = ("label ballots",)
@@ -62,3 +62,21 @@ def test_the_majority_is_the_usual_label_even_where_as_many_of_each_class_are_le
     assert rare.labels[parts.train].bincount().tolist() == [20, 20]
     assert floor(rare, parts).accuracy > 0.9
     assert all_floors(rare, parts)["majority"].accuracy > 0.9
+
+
+def test_where_test_nodes_are_strangers_the_nodes_that_judge_are_strangers_too():
+    """Of features that say nothing a perceptron can learn by heart what it is told; judged by the nodes it was told of, it would seem right."""
+    generator = torch.Generator().manual_seed(0)
+    y, x = torch.randint(2, (300,), generator=generator), torch.eye(300)
+    data = Data(x=x, edge_index=torch.tensor([[0, 1], [1, 0]]), y=y)
+    numbered = Dataset("numbered", "node", 300, 2, data=data)
+    parts, told = split(numbered, 0, test="rest"), torch.eye(2)[y]
+    distilled = {
+        protocol: floors(numbered, parts, protocol=protocol, teacher=told[seen])[-1]
+        for protocol, seen in (
+            ("transductive", torch.arange(300)),
+            ("inductive", torch.cat([parts.train, parts.val]).sort().values),
+        )
+    }
+    assert distilled["transductive"].validation > 0.95
+    assert distilled["inductive"].validation < 0.7

@@ -13,6 +13,7 @@ from unswayed.datasets import split
 from unswayed.errors import InputError
 from unswayed.experiments.paying import (
     DRAWN,
+    FORETOLD,
     LIMIT,
     Case,
     Result,
@@ -100,6 +101,26 @@ def test_with_every_label_told_the_targets_own_stays_unsaid(kept, blocks):
     told = page.limit(rows_of(results(kept)))
     assert "| highschool | every label told | 2 |" in told
     assert "| highschool | proved, untrained label ballots | 2 |" in told
+
+
+def test_what_is_foretold_is_read_off_labelled_nodes_and_stands_beside_what_was_proved(kept, blocks):
+    prepare(cases((0, 1), ["highschool"], methods=[FORETOLD]), runs=kept, say=lambda words: None)
+    rows = rows_of(results(kept))
+    row = next(row for row in rows if row["method"] == FORETOLD)
+    parts = split(blocks, 0, test="rest")
+    told = torch.cat([parts.train, parts.val])
+    known = torch.full_like(blocks.labels, -1).index_copy(0, told, blocks.labels[told])
+    ahead = us.prospect(blocks.graph, known, floor=row["floor"])
+    assert row["test_targets"] == len(told)
+    assert row["certified_accuracy"] == {
+        k: pytest.approx(ahead.certified(int(k))) for k in row["certified_accuracy"]
+    }
+    assert (row["way"], row["largest"], row["budget"]) == (ahead.way, ahead.largest, "any")
+    line = page.foretold(rows).splitlines()[-1]
+    assert line.startswith("| highschool | 2 | 0.")
+    assert line.endswith(
+        f"| {ahead.way} (K ≤ {np.median([r['largest'] for r in rows if r['method'] == FORETOLD]):.0f}) |"
+    )
 
 
 def test_floors_that_were_not_measured_again_are_those_of_earlier_rows(kept):

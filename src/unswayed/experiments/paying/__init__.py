@@ -49,6 +49,7 @@ METHODS = ("floors", "label ballots", "trained", "hashed", "smoothed")
 # label ballots again, of labels drawn whatever their classes, in a table of its own
 DRAWN = "drawn at random"
 LIMIT = "every label told"  # and of labels that nobody could know: what the links themselves allow
+FORETOLD = "foretold"  # what `prospect` expects, by labelled nodes alone
 TIES_LOST, TRAINING_ALONE = STRICTER = ("ties are lost", "and training labels alone speak")
 METHODS_OF = dict.fromkeys(GRAPHS, ("floors", "pairs")) | dict.fromkeys(FLAGGED, ("flags",))
 COMMAND = "unswayed reproduce paying"
@@ -83,7 +84,9 @@ def free_of_protocol(dataset: str, method: str) -> bool:
 
 def methods_of(dataset: str) -> tuple[str, ...]:
     """What is done with a dataset; labels are drawn anew where a share of them is known."""
-    usual = (*METHODS, LIMIT) if entry(dataset).labelled is None else (*METHODS, LIMIT, DRAWN)
+    usual = (
+        (*METHODS, LIMIT, FORETOLD) if entry(dataset).labelled is None else (*METHODS, LIMIT, FORETOLD, DRAWN)
+    )
     return METHODS_OF.get(dataset, usual)
 
 
@@ -96,7 +99,7 @@ def cases(
     """Every result wanted, seeds outermost, so that an interrupted run has every graph for fewer splits."""
     check_names("dataset", datasets, EVERY)
     check_names("protocol", protocols, PROTOCOLS)
-    check_names("method", methods, (*METHODS, LIMIT, DRAWN, "pairs", "flags"))
+    check_names("method", methods, (*METHODS, LIMIT, FORETOLD, DRAWN, "pairs", "flags"))
     for seed in seeds:
         for dataset in (name for name in EVERY if name in datasets):
             for protocol in (name for name in PROTOCOLS if name in protocols):

@@ -14,7 +14,7 @@ import unswayed as us
 from unswayed.ballots.links import Links, codes
 from unswayed.datasets import split
 from unswayed.experiments.kept_results import Arrays, Facts
-from unswayed.experiments.paying import DRAWN, LIMIT, TIES_LOST, TRAINING_ALONE
+from unswayed.experiments.paying import DRAWN, FORETOLD, LIMIT, TIES_LOST, TRAINING_ALONE
 from unswayed.experiments.paying.bench import CHANGES, Bench
 from unswayed.experiments.paying.others import flags, pairs
 from unswayed.experiments.paying.smoothing import smoothed
@@ -77,6 +77,26 @@ def sizes_if_ties_are_lost(bench: Bench, known: Tensor) -> np.ndarray:
         proofs = us.prove(network, us.Row(graph, test[torch.from_numpy(truth == c)]))
         found[truth == c] = np.where(proofs.label == last, proofs.size, -1)
     return found
+
+
+def foretold(bench: Bench) -> tuple[Arrays, Facts]:
+    """What `prospect` expects before anything is certified: of the labelled nodes, by a floor that no test node has judged."""
+    graph, labels = bench.dataset.graph, bench.dataset.labels
+    told = torch.cat([bench.parts.train, bench.parts.val])
+    height = floor(
+        bench.dataset, bench.parts, protocol="inductive", seed=bench.case.seed, device=bench.device
+    )
+    ahead = us.prospect(graph, bench.known(told), floor=height.validation)
+    truth = labels[told.sort().values].numpy()
+    judges = {"truth": truth, "label": np.where(ahead.sizes >= 0, truth, -1), "any": ahead.sizes}
+    degree = ahead.degrees[told.sort().values.numpy()]
+    facts = {"model": "label ballots", "base_accuracy": ahead.base, "floor": ahead.floor}
+    return {**judges, "degree": degree}, {
+        **facts,
+        "threat": "row",
+        "way": ahead.way,
+        "largest": ahead.largest,
+    }
 
 
 def trained(bench: Bench) -> tuple[Arrays, Facts]:
@@ -148,6 +168,7 @@ METHOD_OF: dict[str, Callable[[Bench], tuple[Arrays, Facts]]] = {
     "trained": trained,
     "hashed": hashed,
     LIMIT: every_label,
+    FORETOLD: foretold,
     DRAWN: drawn,
     "smoothed": smoothed,
     "pairs": pairs,

@@ -1,5 +1,6 @@
 """The page "Where certificates pay": tables and one figure, written from the rows alone into the page that explains them."""
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,17 @@ import numpy as np
 
 from unswayed.errors import InputError
 from unswayed.experiments.marked_pages import fill
-from unswayed.experiments.paying import DRAWN, FLAGGED, GRAPHS, LIMIT, METHODS, PROTOCOLS, STRICTER, Result
+from unswayed.experiments.paying import (
+    DRAWN,
+    FLAGGED,
+    FORETOLD,
+    GRAPHS,
+    LIMIT,
+    METHODS,
+    PROTOCOLS,
+    STRICTER,
+    Result,
+)
 from unswayed.experiments.paying.figure import draw
 from unswayed.experiments.paying.rows import (
     AT,
@@ -36,6 +47,7 @@ GAINS_AT = (1, 2, 5, 10)
 SHORT_AT = (0, 1, 5, 10)
 GRAPHS_AT = (0, 1, 2, 5)
 FLAGS_AT = (0, 1, 5, 10)
+FORETOLD_AT = (1, 5, 10)
 FLOORS = ("majority", "labels", "distilled inductive", ALL_SEEN, "distilled transductive")
 
 
@@ -67,6 +79,7 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
         **shares,
         "noises": table(grouped(noises, "any"), kinds),
         "limit": limit(nodes),
+        "foretold": foretold(nodes),
         "drawn": drawn([row for row in nodes if row["method"] == DRAWN]),
         "graphs": graphs([row for row in rows if row["dataset"] in GRAPHS]),
         "flags": flags([row for row in rows if row["dataset"] in FLAGGED]),
@@ -156,6 +169,42 @@ def limit(rows: Sequence[Row]) -> str:
             shares = [np.mean([row["certified_accuracy"][str(k)] for row in splits]) for k in AT]
             lines.append(_line(dataset, told[method], len(splits), *(f"{share:.3f}" for share in shares)))
     return "".join(lines)
+
+
+def foretold(rows: Sequence[Row]) -> str:
+    """What labelled nodes alone led to expect, beside what was then proved of test nodes that training never saw."""
+    kinds = ("expected", "untrained", "trained")
+    heads = (f"at {k}: {kind}" for k in FORETOLD_AT for kind in kinds)
+    lines = [_head("graph", "splits", "floor: expected", "found", *heads, "advice")]
+    groups = grouped([row for row in rows if row["protocol"] == PROTOCOLS[0]], "any")
+    for (dataset, protocol, method, _), mine in groups.items():
+        if method != FORETOLD:
+            continue
+        splits = {row["seed"] for row in mine}
+        beside = [groups.get((dataset, protocol, name, "any"), []) for name in ("label ballots", "trained")]
+        held = [mine, *([row for row in own if row["seed"] in splits] for own in beside)]
+        cells = [_gain(own, k) for k in FORETOLD_AT for own in held]
+        lines.append(_line(dataset, len(mine), _height(mine), _height(held[1]), *cells, _advice(mine)))
+    return "".join(lines)
+
+
+def _height(rows: Sequence[Row]) -> str:
+    """The floor that gains are held against."""
+    proved = [row["certified_accuracy"]["5"] for row in rows]
+    return f"{np.mean(proved) - gains(rows)[:, AT.index(5)].mean():.2f}" if rows else "–"
+
+
+def _gain(rows: Sequence[Row], k: int) -> str:
+    return f"{gains(rows)[:, AT.index(k)].mean():+.2f}" if rows else "–"
+
+
+def _advice(rows: Sequence[Row]) -> str:
+    """What to do, and up to which K it is expected to pay; on how many splits, where they differ."""
+    ways = Counter(row["way"] for row in rows).most_common()
+    reach = float(np.median([row["largest"] for row in rows]))
+    told = [f"{way} (K ≤ {reach:.0f})" if way == "prove" and reach else way for way, _ in ways]
+    often = [f" on {count}" if len(ways) > 1 else "" for _, count in ways]
+    return ", ".join(map("".join, zip(told, often, strict=True)))
 
 
 def drawn(rows: Sequence[Row]) -> str:

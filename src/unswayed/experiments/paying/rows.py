@@ -13,6 +13,7 @@ from unswayed.certificates.about import withstood
 from unswayed.experiments.paying import (
     DRAWN,
     EVERY,
+    FORETOLD,
     GRAPHS,
     LIMIT,
     METHODS,
@@ -35,7 +36,7 @@ FLAG = 1
 # methods whose networks learn what the teacher said of every node in sight, validation nodes among them
 LEARN_ALL_SEEN = ("hashed", "smoothed")
 NOT_FLOORS = ("truth", "degree", "pairs", "label", *STRICTER, *BUDGETS)
-OWN_FLOORS = ("flags", DRAWN)  # methods whose results hold the floors of their own targets
+OWN_FLOORS = ("flags", DRAWN, FORETOLD)  # methods whose results hold the floors of their own targets
 # noises by kind, each at its best setting, and the best of all
 FAMILIES: dict[str, Callable[[Row], bool]] = {
     "smoothed": lambda noise: True,
@@ -69,7 +70,7 @@ def rows_of(results: Sequence[Result], earlier: Sequence[Row] = ()) -> list[Row]
         case = result.case
         if case.method == "floors":
             continue
-        once = case.dataset in GRAPHS or case.method in (LIMIT, DRAWN)
+        once = case.dataset in GRAPHS or case.method in (LIMIT, DRAWN, FORETOLD)
         spread = free_of_protocol(case.dataset, case.method) and not once
         for protocol in PROTOCOLS if spread else (case.protocol,):
             for method in methods_of(result):
@@ -94,7 +95,7 @@ def _rows(
     result: Result, known: Callable[[Result, int], Row | None], protocol: str, method: str
 ) -> Iterator[Row]:
     facts = result.facts
-    for budget in BUDGETS:
+    for budget in BUDGETS if result.case.method != FORETOLD else BUDGETS[:1]:
         label, size, how = sizes_of(result, budget, method)
         truth = result.arrays["truth"][: len(label)]
         heights = known(result, len(label))
@@ -119,6 +120,7 @@ def _rows(
             "certified_accuracy": dict(zip(map(str, AT), proven.tolist(), strict=True)),
             "wall": {str(k): float(np.mean(degree > k)) for k in AT},
             **(flagged(result, label, size, limit) if result.case.method == "flags" else {}),
+            **({"way": facts["way"], "largest": facts["largest"]} if method == FORETOLD else {}),
             **(stricter(result) if result.case.method == DRAWN and budget == "any" else {}),
             **{name: facts[name] for name in ("seconds", "device", "command", "commit")},
         }
@@ -171,7 +173,8 @@ def with_new_floors(rows: Sequence[Row], results: Sequence[Result]) -> list[Row]
     floors = {(r.case.dataset, r.case.seed): r for r in results if r.case.method == "floors"}
     return [
         {**row, **height(floors_of(beside, _targets(row)), row["protocol"], row["method"])}
-        if row["method"] != DRAWN and (beside := floors.get((row["dataset"], row["seed"]))) is not None
+        if row["method"] not in (DRAWN, FORETOLD)
+        and (beside := floors.get((row["dataset"], row["seed"]))) is not None
         else row
         for row in rows
     ]
@@ -179,6 +182,8 @@ def with_new_floors(rows: Sequence[Row], results: Sequence[Result]) -> list[Row]
 
 def floors_of(beside: Result, targets: int) -> dict[str, float]:
     """The share of these test targets that each structure-free model is right about."""
+    if beside.case.method == FORETOLD:
+        return {"expected": beside.facts["floor"]}
     truth = beside.arrays["truth"][:targets]
     answers = {name: own for name, own in beside.arrays.items() if name not in NOT_FLOORS}
     return {name: float(np.mean(own[:targets] == truth)) for name, own in answers.items()}
@@ -257,7 +262,7 @@ def grouped(rows: Sequence[Row], budget: str) -> dict[Group, list[Row]]:
     for row in rows:
         if row["budget"] == budget:
             found[row["dataset"], row["protocol"], row["method"], budget].append(row)
-    methods = (*METHODS, *FAMILIES, LIMIT, DRAWN, "pairs", "flags")
+    methods = (*METHODS, *FAMILIES, LIMIT, DRAWN, FORETOLD, "pairs", "flags")
     return dict(
         sorted(
             found.items(),
