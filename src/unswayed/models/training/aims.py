@@ -10,8 +10,8 @@ from unswayed.models.training.ballot_settings import FEW
 from unswayed.models.training.classroom import ENOUGH, Classroom
 
 # where links say more, the share of what untrained label ballots are right about that no network may fall below: judges
-# of whose links few are in sight would else prefer one that ignores them
-KEPT = 0.8
+# some of whose links are out of sight would else prefer one that ignores links, or says the most common label in doubt
+KEPT = 0.9
 SEEN_OVER = (
     0.5  # the share of judges that have more links than a size, for the size to be inside the degree wall
 )
@@ -45,11 +45,14 @@ def aims_of(room: Classroom, silent: BallotModel | None, counted_to: int = FEW) 
     ballots off; None where nodes have no features, so that links lead.
     """
     sizes = room.judged_at
-    if silent is None and room.seen.share >= ENOUGH:
-        return Aims()
     spoken = room.proved(room.untrained, room.seen.share)
-    if silent is None:  # nothing but links can tell classes apart, and few of them are in sight
+    if (
+        silent is None and room.seen.share < ENOUGH
+    ):  # nothing but links can tell classes apart, and few of them are in sight
         return Aims(least=(spoken[0],))
+    if silent is None:
+        common = room.most_common * len(sizes)
+        return Aims(least=(KEPT * spoken[0],)) if sum(spoken) > common else Aims()
     alone = room.proved(silent)
     if sum(spoken) > sum(alone):
         return Aims(least=(KEPT * spoken[0],))

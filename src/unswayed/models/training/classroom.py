@@ -67,6 +67,13 @@ class Classroom:
         """
         return min(1.0, self.seen.share / ENOUGH)
 
+    @property
+    def most_common(self) -> float:
+        """The weighted share of judges that bear the most common label."""
+        y = self.seen.data.y[torch.cat([panel.judges for panel in self.panels]).to(self.seen.data.y.device)]
+        count = torch.bincount(y, weights=self.weights[y].double())
+        return float(count.max() / count.sum())
+
     @cached_property
     def links_a_class(self) -> float:
         """How many links the labelled nodes have in sight, for each class."""
