@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 FILES = ["--edges", "E.csv", "--features", "X.csv", "--labels", "Y.csv", "--no-floor"]
 
@@ -47,3 +48,25 @@ def test_frontier_warns_of_a_model_that_says_the_same_to_all(call, call_json, gr
     assert "Beware: under this noise the model gives every node the label 1" in " ".join(out.split())
     assert "so leave --no-floor out" in " ".join(err.split())
     assert call_json(*words)["rows"][0]["beware"].startswith("Beware")
+
+
+def test_frontier_judges_by_nodes_that_no_teacher_has_told_of(call, groups, monkeypatch):
+    """Where test nodes are strangers those that are asked about are, too: the others choose the weights."""
+    from unswayed.cli import models
+
+    groups(True)
+    seen = []
+
+    def made(plan):
+        seen.append(plan)
+        return lambda x, edge_index: x[:, :1] * torch.tensor([1.0, -1.0])
+
+    monkeypatch.setattr(models, "make_model", made)
+    words = ["frontier", *FILES, "--betas", "0.9", "--samples", "100", "--count", "15", "--recipe", "distill"]
+    for protocol, judges in (("inductive", 10), ("transductive", 15)):
+        _, _, err = call(*words, "--protocol", protocol)
+        assert f"on {judges} validation targets" in err
+    inductive, whole = seen
+    assert set(inductive.targets.ids.tolist()) <= set(inductive.split.test.tolist())
+    assert len(inductive.split.val) == 10
+    assert len(whole.split.val) == 20

@@ -165,16 +165,11 @@ def _sweep(
     from unswayed.cli.flags import label_name, read_positive, stays
     from unswayed.cli.models import make_floor, make_model
     from unswayed.cli.plan import run_plan
-    from unswayed.cli.targets import Targets
     from unswayed.report.frontier import Point
     from unswayed.report.summary import summarise
     from unswayed.report.words import monotony
 
-    plan = _held_out(make_plan(words, None, purpose="select"))
-    chosen = plan.targets
-    plan = replace(
-        plan, noise=noises[0], targets=Targets(chosen.ids[:count], chosen.names[:count], chosen.truth[:count])
-    )
+    plan = replace(_held_out(make_plan(words, None, purpose="select"), count), noise=noises[0])
     positive = stays(read_positive(words["positive"], plan.dataset), plan.dataset, plan.targets)
     threat = plan.entries()
     found = make_floor(plan) if with_floor else None
@@ -199,17 +194,34 @@ def _sweep(
     return points, None if found is None else found[0], plan, ahead, flag
 
 
-def _held_out(plan: "Plan") -> "Plan":
-    """Networks and floors of graphs learn validation graphs too; here these are strangers, and some training graphs choose instead."""
+def _held_out(plan: "Plan", count: int) -> "Plan":
+    """So many validation targets are asked about, and where networks would learn what they are, as strangers.
+
+    Of graphs, some training graphs choose weights instead. Where test nodes are strangers but a teacher tells of validation nodes,
+    half of these at least.
+    """
     from dataclasses import replace
 
+    import torch
+
+    from unswayed.cli.targets import Targets
     from unswayed.datasets import Split
 
-    if plan.dataset.task != "graph":
-        return plan
-    train = plan.split.train
+    train, val, test = plan.split.train, plan.split.val, plan.split.test
     few = len(train) // 10 or 1
-    return replace(plan, split=Split(train[few:], train[:few], plan.split.val))
+    if plan.dataset.task == "graph":
+        split = Split(train[few:], train[:few], val)
+    elif plan.recipe == "distill" and plan.protocol == "inductive" and len(val) > 1:
+        count = min(count, len(val) // 2)
+        split = Split(train, val[count:], torch.cat([val[:count], test]))
+    else:
+        split = plan.split
+    chosen = plan.targets
+    return replace(
+        plan,
+        split=split,
+        targets=Targets(chosen.ids[:count], chosen.names[:count], chosen.truth[:count]),
+    )
 
 
 def _look_ahead(plan: "Plan", floor: float | None) -> "Prospect | None":
@@ -221,7 +233,7 @@ def _look_ahead(plan: "Plan", floor: float | None) -> "Prospect | None":
     if plan.dataset.task != "node":
         return None
     labels = plan.dataset.labels
-    told = torch.cat([plan.split.train, plan.split.val])
+    told = torch.cat([plan.split.train, plan.split.val, plan.targets.ids])
     known = torch.full_like(labels, -1).index_copy(0, told, labels[told])
     ahead = prospect(plan.dataset.graph, known, floor=floor)
     # what Python calls a floor is an option here
