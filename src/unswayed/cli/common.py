@@ -132,9 +132,7 @@ DOING: list[str] = []  # what is under way and leaves nothing behind when it is 
 
 def interrupted() -> str:
     """What is kept of a run that was interrupted, and what is not."""
-    kept = (
-        "Whatever was stored with --store is kept: the same command with the same --store goes on from there."
-    )
+    kept = "Whatever was stored with --store is kept (by reproduce, in --runs): the same command goes on from there."
     if DOING:
         return (
             f"Stopped during {DOING[-1]}, of which nothing is kept: the same command begins it anew. {kept}"
