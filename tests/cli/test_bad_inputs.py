@@ -183,6 +183,7 @@ BAD = {
     "a network with a typo": (nothing, "frontier --dataset karate --model gnc", "no model 'gnc'"),
     "noise for label ballots": (nothing, "frontier --dataset karate --model label-ballots", "unswayed prove --model label-ballots"),
     "noise for trained ballots": (nothing, "certify --dataset karate --model ballots", "unswayed prove --model ballots"),
+    "noise for a stored run": (nothing, "explain 3 --store run --beta 0.7", "as it was made: leave --beta out"),
     "fake nodes that labels repeat": (nothing, "prove --dataset karate --threat inject", "--voters features"),
     "one group": (nothing, "prove --dataset karate --model hashed:gcn --groups 1", "2 or more"),
     "explain without a node": (nothing, "explain", "NODE"),
