@@ -5,6 +5,7 @@ from torch_geometric.data import Data
 import unswayed as us
 from unswayed import prospects
 from unswayed.ballots.meaning import suited
+from unswayed.models.floors import Floor
 
 
 def communities(n, inside, outside, seed=0):
@@ -145,3 +146,10 @@ def test_json_holds_the_sentence():
     told = us.prospect(data, half_known(data)).to_dict()
     assert set(told["at"]) == {str(k) for k in prospects.BUDGETS}
     assert told["sentence"].startswith("Of all nodes")
+
+
+def test_what_floor_has_found_is_a_floor():
+    data = communities(150, 0.3, 0.05)
+    known = half_known(data)
+    found = Floor("mlp", data.y, validation=0.6, accuracy=0.7)
+    assert str(us.prospect(data, known, floor=found)) == str(us.prospect(data, known, floor=0.7))

@@ -133,13 +133,14 @@ class Prospect:
         return {"way": self.way, **numbers, **held, "at": table, "sentence": str(self)}
 
 
-def prospect(data: Any, known: Any, *, floor: float | None = None, accuracy: float | None = None) -> Prospect:
+def prospect(data: Any, known: Any, *, floor: Any = None, accuracy: float | None = None) -> Prospect:
     """What certificates can be expected to gain on this graph, from known labels alone, in seconds; an estimate.
 
-    `known` int[n], −1 where unknown. `floor`: the accuracy of a model that never looks at an edge (default: of the most
-    common label); `accuracy`: of your own network. A node's own label never speaks for it, so the known ones can judge.
+    `known` int[n], −1 where unknown. `floor`: the accuracy of a model that never looks at an edge, or what `floor()`
+    found (default: the most common label); `accuracy`: of your own network. A node's own label never speaks for it, so the known ones can judge.
     """
     links, labels = Links.of(data), as_labels(known)
+    floor = getattr(floor, "accuracy", floor)
     classes = max(int(labels.max()) + 1, 2) if labels.numel() else 2
     labels = read_known(labels, links.nodes, classes)
     told = (labels >= 0).nonzero()[:, 0]

@@ -161,6 +161,17 @@ def test_nothing_that_is_read_is_written_over(call, own, here, command, wrong):
     assert {path: path.read_bytes() for path in here.iterdir() if path.is_file()} == before
 
 
+def test_nothing_that_is_not_ours_is_written_over(call, own, here):
+    assert call("certify", *own, "--store", "run", "--report", "r.html", "--csv", "t.csv")[0] == 0
+    before = (here / "E.csv").read_bytes()
+    for wrong in (("--out", "E.csv"), ("--csv", "E.csv")):
+        code, _, err = call("report", "run", *wrong)
+        assert code == 2
+        assert "E.csv is there already and is no report or table" in err
+    assert (here / "E.csv").read_bytes() == before
+    assert call("report", "run", "--out", "r.html", "--csv", "t.csv")[0] == 0
+
+
 def test_a_report_leaves_the_votes_it_is_of(call, here):
     votes = us.Votes.from_counts([[900, 100]], us.Flip(beta=0.9), 9)
     votes.save(here / "votes.npz")

@@ -87,3 +87,12 @@ def test_a_rare_class_is_as_frequent_among_those_who_choose_as_among_the_rest(to
     parts = datasets.split(rare, seed, test="rest")
     assert len(parts.val) == 500
     assert 8 <= int(y[parts.val].sum()) <= 28  # of 100 among 2960
+
+
+@pytest.mark.parametrize(
+    ("seed", "how", "words"),
+    [(0, {"test": "all"}, "'rest', not 'all'"), (0, {"test": 0.5}, "'rest', not 0.5"), (-1, {}, "from 0 up")],
+)
+def test_what_cannot_be_split_is_one_sentence(toy, seed, how, words):
+    with pytest.raises(InputError, match=words):
+        datasets.split(toy, seed, **how)

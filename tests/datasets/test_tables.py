@@ -161,3 +161,9 @@ def test_a_class_of_one_node_among_large_ones_is_told(read):
     with pytest.warns(DoubtfulSetting, match="a single node has the label 'frued'"):
         read(**labelled(*["fraud"] * 5, "honest", "honest", "frued"))
     read(**labelled("fraud", "fraud", "honest"))  # where no class is large, nothing is odd
+
+
+def test_a_word_for_what_is_not_known_is_told(read):
+    with pytest.warns(DoubtfulSetting, match="'Unknown' is taken for a class of its own"):
+        read(**labelled("fraud", "honest", "Unknown", "Unknown"))
+    read(**labelled("-1", "spam"))  # of two labels each is one

@@ -254,3 +254,16 @@ def test_terms_are_explained_only_where_they_are_shown():
     full = dict(reading(certify([SURE, SPLIT], truth=[0, 1], floor=0.5)))
     assert "Floor" in full
     assert "right" in full["Certified accuracy at k"]
+
+
+def test_what_a_model_without_links_gains_is_no_gain_from_links():
+    data = Data(x=torch.eye(2)[torch.arange(20) % 2], edge_index=torch.tensor([[0, 1], [1, 0]]))
+    silent = us.BallotNetwork(2, 2).freeze(data, known=[-1] * 20)
+    with torch.no_grad():
+        silent.label_weight.zero_()
+        silent.voice_weight.zero_()
+    proofs = us.prove(silent.freeze(data, known=[-1] * 20), us.Row(data, range(20)))
+    told = verdict(summarise(proofs, truth=proofs.label, floor=0.85))
+    assert "the model ignores the structure" in told
+    assert "the certified model is better, but through features, not through links" in told
+    assert "for attacks of up to" not in told

@@ -155,6 +155,7 @@ def make_plan(words: dict[str, Any], store: Path | None, purpose: str = "certify
         directed=words["directed"], nodes=words["nodes"],
     )  # fmt: skip
     model, recipe = words["model"] or ("gcn-mean" if data.task == "node" else "gin"), str(words["recipe"])
+    _check_model(model, data.task)
     chosen, positive = (
         read_targets(data, parts, words["nodes"]),
         read_positive(words["positive"], data),
@@ -192,6 +193,18 @@ def make_plan(words: dict[str, Any], store: Path | None, purpose: str = "certify
         positive=None if purpose == "select" else stays(positive, data, chosen),
         flag=read_flag(words["threshold"], positive, data, model),
     )
+
+
+def _check_model(model: str, task: str) -> None:
+    """Refuse a name that is no network of ours, and one of those that need no noise."""
+    from unswayed.cli.proving import proved_by_name
+    from unswayed.errors import InputError
+    from unswayed.models.building import check_name
+
+    if proved_by_name(model):
+        raise InputError(f"--model {model} needs no noise: prove it with unswayed prove --model {model}.")
+    if ":" not in model and not model.endswith(".py"):
+        check_name(model, task)
 
 
 def _bounds(asked: str, until_size: int | None, budget: float | None) -> str:

@@ -69,7 +69,19 @@ def beside(path: Path | None) -> Path | None:
         raise InputError(f"{path} is a folder; name a file in it, such as {path / 'report.html'}.")
     if path is not None:
         check_writable(path.absolute().parent, path.name)
+        _check_ours(path)
     return path
+
+
+def _check_ours(path: Path) -> None:
+    """Refuse to write over what is neither a report nor a table of ours: somebody's data, most likely."""
+    if path.is_file():
+        with path.open("rb") as file:
+            start = file.read(20)
+        if start and not start.startswith((b"<!doctype html", b"target,label,")):
+            raise InputError(
+                f"{path} is there already and is no report or table of unswayed; choose another name."
+            )
 
 
 def check_apart(read: Iterable[Path | str | None], *written: Path | None) -> None:
@@ -120,9 +132,7 @@ DOING: list[str] = []  # what is under way and leaves nothing behind when it is 
 
 def interrupted() -> str:
     """What is kept of a run that was interrupted, and what is not."""
-    kept = (
-        "Whatever was stored with --store is kept: the same command with the same --store goes on from there."
-    )
+    kept = "Whatever was stored with --store is kept (by reproduce, in --runs): the same command goes on from there."
     if DOING:
         return (
             f"Stopped during {DOING[-1]}, of which nothing is kept: the same command begins it anew. {kept}"

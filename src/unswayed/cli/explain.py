@@ -82,6 +82,11 @@ def _stored(store: Path, node: str, words: dict[str, object]) -> "Explanation":
         raise InputError(
             "Give --store to explain a stored run, or a dataset to certify the node now, not both."
         )
+    for name in ("model", "weights", *NOISE):
+        if words[name] is not None:
+            raise InputError(
+                f"A stored run is explained as it was made: leave --{name.replace('_', '-')} out."
+            )
     record, votes = open_run(store)
     if node not in record.names:
         raise InputError(

@@ -13,7 +13,8 @@ app = typer.Typer(rich_markup_mode="rich", add_completion=False)
 
 
 @app.command(
-    epilog="Examples: [bold]unswayed reproduce figure1 --seeds 5[/bold]; stop it and run it again: it goes on where it was."
+    epilog="Examples: [bold]unswayed reproduce figure1 --seeds 5[/bold], [bold]unswayed reproduce paying[/bold] (some hours a split); stop "
+    "it and run it again: it goes on where it was."
 )
 def reproduce(
     experiments: Annotated[

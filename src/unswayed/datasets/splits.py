@@ -58,6 +58,8 @@ def split(
     remaining ones with "rest"; 100 test nodes are the first 100 of the rest. Graphs: a tenth to test on, a tenth of the
     others to choose with.
     """
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise InputError(f"seed must be a whole number from 0 up, not {seed!r}.")
     labels = dataset.labels.numpy()
     order = np.random.default_rng([seed, len(labels)]).permutation(np.flatnonzero(labels >= 0))
     if dataset.task == "graph":
@@ -68,8 +70,8 @@ def split(
         if share is None
         else _by_share(order, dataset, share, draw)
     )
-    if test != "rest" and not 0 < test <= len(others):
-        raise InputError(f"test must lie between 1 and {len(others)} nodes, or be 'rest', not {test}.")
+    if test != "rest" and (not isinstance(test, int | np.integer) or not 0 < test <= len(others)):
+        raise InputError(f"test must lie between 1 and {len(others)} nodes, or be 'rest', not {test!r}.")
     return _indices(train, val, others if test == "rest" else others[:test])
 
 

@@ -26,6 +26,7 @@ MAX_UNPACKED = 2**33  # bytes of an .npz file once unpacked
 MAX_CLASSES = 10_000
 PARTS = ("train", "val", "test")
 MISSING = {"", "nan", "NaN"}  # no label, as tables write it
+UNKNOWN = {"-1", "?", "n/a", "unknown", "unlabelled", "unlabeled"}  # as people write it
 SEVERAL = 5  # nodes of one class; where no class has as many, one of a class is nothing odd
 WHOLE = re.compile(r"-?(0|[1-9][0-9]*)(\.0)?")  # 01 and 1 are two names
 
@@ -262,7 +263,12 @@ def _classes(texts: list[str], path: Path) -> tuple[tuple[str, ...], list[int]]:
 
 
 def _warn_of_misspelt(names: tuple[str, ...], values: list[int], path: Path) -> None:
-    """A slip of the pen makes a class of its own, which nobody would notice."""
+    """A slip of the pen makes a class of its own, which nobody would notice; so does a word for what is not known."""
+    for name in names:
+        if len(names) > 2 and name.casefold() in UNKNOWN:
+            _doubt(
+                f"{path}: {name!r} is taken for a class of its own; leave a label empty that is not known."
+            )
     folded: dict[str, list[str]] = {}
     for name in names:
         folded.setdefault("".join(name.casefold().split()), []).append(name)

@@ -27,7 +27,7 @@ def named(names: Iterable[str]) -> tuple[str, ...]:
     unknown = [name for name in names if name not in (*EXPERIMENTS, "all")]
     if unknown or not names:
         raise InputError(
-            f"There is no experiment {unknown[0] if unknown else ''!r}; choose from {', '.join(EXPERIMENTS)} and all."
+            f"There is no experiment {unknown[0] if unknown else ''!r}; choose from {', '.join(EXPERIMENTS)}, all, beyond, paying and hiding."
         )
     return tuple(name for name in EXPERIMENTS if name in names or "all" in names)
 

@@ -37,6 +37,17 @@ def build(
     >>> build("sage", 10, 3, hidden=8).first
     SAGEConv(10, 8, aggr=mean)
     """
+    known = check_name(name, task)
+    width = max(num_features, 1) if task == "node" else num_features
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network: nn.Module = known[name](width, num_classes, **sizes)
+    network.sizes = dict(sizes)  # type: ignore[assignment]  # what stored weights need to be built again
+    return network.eval()
+
+
+def check_name(name: str, task: str) -> dict[str, Any]:
+    """Refuse what is no network for this task; all that are, by name."""
     known = {"node": _NODE, "graph": _GRAPH}.get(task)
     if known is None:
         raise InputError(f"task must be 'node' or 'graph', not {task!r}.")
@@ -45,9 +56,4 @@ def build(
             f"There is no model {name!r} for {task} classification; choose one of {', '.join(known)}"
             " (or, to be proved, train ballots)."
         )
-    width = max(num_features, 1) if task == "node" else num_features
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        network: nn.Module = known[name](width, num_classes, **sizes)
-    network.sizes = dict(sizes)  # type: ignore[assignment]  # what stored weights need to be built again
-    return network.eval()
+    return known

@@ -202,6 +202,8 @@ def _floor(summary: Summary) -> str:
     upto = (
         "only against no change at all" if reach == 0 else f"for attacks of up to {plural(reach, 'change')}"
     )
+    if _whole(summary).all():
+        return f"{floor}; the certified model is better, but through features, not through links."
     return f"{floor}; the certified model is better {upto}."
 
 
