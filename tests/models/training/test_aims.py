@@ -112,6 +112,23 @@ def test_networks_that_saw_few_of_the_nodes_keep_what_links_say() -> None:
     assert (proved >= untrained.accuracy(truth, at=(0, 1, 5)) - 0.05).all()
 
 
+def test_judges_that_see_few_links_take_no_chance_for_a_gain() -> None:
+    dataset, split = graph(60, 0.0, friends=True)
+    room = room_of(dataset, split)
+    plain, wrong = us.LabelBallots(2), silent(right=False)
+    held = room.held(plain)
+    assert held.shape == (len(SIZES), len(split.val))
+    assert room.proved(plain) == pytest.approx(held.mean(dim=1).tolist())
+    assert not room.clearly_better(plain, plain)
+    assert room.clearly_better(plain, wrong)
+    assert not room.clearly_better(wrong, plain)
+    # of few judges one may be right by chance
+    one = replace(room, panels=plain_panels(dataset.labels, split.train, split.val[:1]))
+    some = replace(room, panels=plain_panels(dataset.labels, split.train, split.val[:3]))
+    assert not one.clearly_better(plain, wrong)
+    assert some.weight.tolist() == [1.0] * 3
+
+
 def scarce() -> tuple[Dataset, Split]:
     """Five groups, 60 nodes without features, a fifth of whose labels are known: the labelled nodes have hardly a link in sight."""
     torch.manual_seed(2)

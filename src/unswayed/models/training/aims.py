@@ -57,7 +57,7 @@ def aims_of(room: Classroom, silent: BallotModel | None, counted_to: int = FEW) 
     if sum(spoken) > sum(alone):
         return Aims(least=(KEPT * spoken[0],))
     degree = torch.bincount(room.links.target, minlength=room.links.nodes)
-    judges = torch.cat([panel.judges for panel in room.panels])
+    judges = room.judges.to(degree.device)
     # of the `size` + 1 links or more that a judge inside the wall has, a share is in sight
     inside = [
         float((degree[judges] >= (size + 1) * room.seen.share).float().mean()) > SEEN_OVER for size in sizes

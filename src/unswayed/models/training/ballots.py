@@ -22,6 +22,7 @@ from unswayed.models.training.aims import Aims, aims_of
 from unswayed.models.training.asked import settled
 from unswayed.models.training.ballot_settings import BallotSettings
 from unswayed.models.training.classroom import (
+    ENOUGH,
     Classroom,
     classroom_of,
     known_labels,
@@ -109,7 +110,7 @@ def _best_of_all(teach: "_Teaching", progress: Progress | None, part: tuple[int,
             best = taught
     if progress is not None:
         progress(total * (part[0] + 1) // part[1], total, f"validation {best.score:.3f}")
-    return best
+    return best if teach.sure_of(best) else teach.as_begun()
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,6 +199,18 @@ class _Teaching:
         network = self.network(weights.pop("tau").item())
         network.load_state_dict(weights)
         return network
+
+    def sure_of(self, best: Best) -> bool:
+        """Whether to prefer this to untrained label ballots; judges few of whose links are in sight take a chance for a gain."""
+        if self.aims.features_lead or self.room.seen.share >= ENOUGH:
+            return True
+        return self.room.clearly_better(self.restored(best), self.room.untrained)
+
+    def as_begun(self) -> Best:
+        """Untrained label ballots as a network."""
+        best = Best()
+        self._offer(best, self.network(self.settings.taus[0]).eval())
+        return best
 
     def own_scores(self, protocol: str, teacher: Tensor | None) -> list[Weights]:
         """Weights of own scores that learnt alone, from labels and from a teacher; without features there is nothing to learn."""

@@ -25,6 +25,7 @@ FOLDS = 5
 # links in sight for each class, below which networks of nodes without features know little but the labelled nodes
 LINKS_A_CLASS = 100
 ENOUGH = 0.5  # the share of all nodes in sight, from which on sizes are judged as they are
+CLEARLY = 1.0  # standard errors by which a network is better than what it began as, where fewer are in sight
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +71,7 @@ class Classroom:
     @property
     def most_common(self) -> float:
         """The weighted share of judges that bear the most common label."""
-        y = self.seen.data.y[torch.cat([panel.judges for panel in self.panels]).to(self.seen.data.y.device)]
-        count = torch.bincount(y, weights=self.weights[y].double())
+        count = torch.bincount(self.seen.data.y.cpu()[self.judges], weights=self.weight)
         return float(count.max() / count.sum())
 
     @cached_property
@@ -116,20 +116,37 @@ class Classroom:
         data = copy.copy(self.seen.data).cpu()
         return tuple(Row(data, panel.judges.cpu()) for panel in self.panels)
 
-    def proved(self, network: BallotModel, in_sight: float | None = None) -> list[float]:
-        """The weighted share of judges for which the network is proved right at each of the sizes, or at this share of them."""
+    @property
+    def judges(self) -> Tensor:
+        """Who judges, panel by panel."""
+        return torch.cat([panel.judges.cpu() for panel in self.panels])
+
+    @property
+    def weight(self) -> Tensor:
+        """float64[judges]: how much each judge counts."""
+        return self.weights.cpu().double()[self.seen.data.y.cpu()[self.judges]]
+
+    def held(self, network: BallotModel, in_sight: float | None = None) -> Tensor:
+        """float64[sizes, judges]: 1 where the network is proved right about a judge at one of the sizes, or at this share of it."""
         part = self.in_sight if in_sight is None else in_sight
         tried, links, y = copy.deepcopy(network).cpu(), self.links.to("cpu"), self.seen.data.y.cpu()
-        proved, all_in_all = torch.zeros(len(self.judged_at), dtype=torch.float64), 0.0
+        found = []
         for panel, threat in zip(self.panels, self.threats, strict=True):
             proofs = prove(tried.freeze(links, known=panel.known.cpu()), threat)
-            truth = y[threat.nodes]
-            right = torch.from_numpy(proofs.label == truth.numpy())
+            right = torch.from_numpy(proofs.label == y[threat.nodes].numpy())
             size = torch.from_numpy(proofs.sizes(self.change).copy())
-            weight = self.weights.cpu().double()[truth]
-            holds = torch.stack([_holds(size, k * part) * right for k in self.judged_at])
-            proved, all_in_all = proved + holds @ weight, all_in_all + float(weight.sum())
-        return (proved / all_in_all).tolist()
+            found.append(torch.stack([_holds(size, k * part) * right for k in self.judged_at]))
+        return torch.cat(found, dim=1)
+
+    def proved(self, network: BallotModel, in_sight: float | None = None) -> list[float]:
+        """The weighted share of judges for which the network is proved right at each of the sizes, or at this share of them."""
+        return (self.held(network, in_sight) @ self.weight / self.weight.sum()).tolist()
+
+    def clearly_better(self, network: BallotModel, plain: BallotModel) -> bool:
+        """Whether the network is proved right about more than the plain one is, by more than chance among the judges may do."""
+        more = (self.held(network) - self.held(plain)).mean(dim=0) * self.weight / self.weight.mean()
+        chance = float(more.std()) / math.sqrt(len(more)) if len(more) > 1 else math.inf
+        return float(more.mean()) > CLEARLY * chance
 
     def judge(self, network: BallotModel) -> float:
         """The same, averaged over the sizes."""
