@@ -9,7 +9,7 @@ from unswayed import datasets
 from unswayed.datasets import Dataset, Split
 from unswayed.errors import InputError
 from unswayed.models import build
-from unswayed.models.floors import alike, floors
+from unswayed.models.floors import alike, floor, floors
 from unswayed.models.training import RECIPES, fit, untrained
 from unswayed.models.training.clean import CleanSettings
 from unswayed.models.training.graphs import GraphPool, GraphSettings
@@ -264,7 +264,16 @@ def test_floors_learn_though_one_feature_is_huge(toy, parts):
     rich = replace(toy, num_features=7, data=data)
     found = {option.name: option for option in floors(rich, parts)}
     assert found["mlp"].accuracy > 0.9
-    assert alike(toy, parts) is toy  # small features stay as they are, and so do published floors
+    assert alike(toy, parts) is toy  # features of a usual size stay as they are, and so do published floors
+
+
+def test_floors_learn_though_all_features_are_tiny(toy, parts):
+    """Around a large common value too: what tells nodes apart is how they differ."""
+    for shift in (0.0, 5.0):
+        data = Data(x=shift + 1e-3 * toy.graph.x, edge_index=toy.graph.edge_index, y=toy.labels)
+        assert floor(replace(toy, data=data), parts).accuracy > 0.9
+        labels_alone = next(f for f in floors(replace(toy, data=data), parts) if f.name == "mlp")
+        assert labels_alone.accuracy > 0.9
 
 
 def test_mistakes_are_told(toy, parts, small_graphs):

@@ -39,6 +39,7 @@ COUNTS = {
 COUNTS_STEPS = 600
 FOLDS = 5
 LARGE = 10.0  # features beyond it are brought to like size before a floor learns from them
+SMALL = 0.1  # so are those of nodes that usually lie nearer to each other's mean than this
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,13 +154,17 @@ def most_common(labels: Tensor, split: Split) -> int:
 
 def alike(dataset: Dataset, split: Split) -> Dataset:
     """The dataset with features of like size, as the training nodes have them, where some are so large that nothing is learnt from the
-    others: a floor that cannot learn would flatter every certificate. Small features stay as they are; test nodes have no say in it."""
+    others, and brought to size together where all are so small that nothing is learnt at all: a floor that cannot learn would flatter
+    every certificate. Test nodes have no say in it."""
     x = dataset.graph.x
-    if float(x[torch.cat([split.train, split.val])].abs().max()) <= LARGE:
+    learnt, known = x[split.train], x[torch.cat([split.train, split.val])]
+    usual = (known - learnt.mean(dim=0)).norm(dim=1).median()
+    if not float(known.abs().max()) <= LARGE:
+        usual = learnt.std(dim=0).clamp_min(1e-9)
+    elif not 0 < float(usual) < SMALL:
         return dataset
-    data, known = copy(dataset.graph), x[split.train]
-    data.x = (x - known.mean(dim=0)) / known.std(dim=0).clamp_min(1e-9)
-    data.x = data.x.nan_to_num().clamp(-LARGE, LARGE)
+    data = copy(dataset.graph)
+    data.x = ((x - learnt.mean(dim=0)) / usual).nan_to_num().clamp(-LARGE, LARGE)
     return replace(dataset, data=data)
 
 
