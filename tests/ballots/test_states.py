@@ -235,3 +235,16 @@ def test_tables_written_to_behind_torchs_back_are_read_again():
     model.own_table.data.add_(1)
     names = [proofs.model["tables sha256"] for proofs in (*before, *after, us.prove(model, row))]
     assert [names.index(name) for name in names] == [0, 0, 2, 2, 4]
+
+
+def test_features_written_to_behind_torchs_back_are_refused():
+    """Proofs are of the graph that is given, and its features are no longer those that the ballots were made of."""
+    data = graph()
+    held = data.x.numpy()
+    network, row = speaking("features").freeze(data, known=data.y), us.Row(data, range(30))
+    before = us.prove(network, row).size.tolist()
+    held[:] *= -1
+    with pytest.raises(InputError, match="not those the model was frozen with"):
+        us.prove(network, us.Row(data, range(30)))
+    held[:] *= -1
+    assert us.prove(network, us.Row(data, range(30))).size.tolist() == before
