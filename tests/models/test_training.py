@@ -1,3 +1,4 @@
+import math
 from dataclasses import replace
 
 import pytest
@@ -274,6 +275,19 @@ def test_floors_learn_though_all_features_are_tiny(toy, parts):
         assert floor(replace(toy, data=data), parts).accuracy > 0.9
         labels_alone = next(f for f in floors(replace(toy, data=data), parts) if f.name == "mlp")
         assert labels_alone.accuracy > 0.9
+
+
+def test_a_floor_counts_test_nodes_whose_label_is_known(toy, parts):
+    """As certified accuracy does: a floor that is wrong about all others would flatter it."""
+    whole = floor(toy, parts)
+    some = toy.graph.clone()
+    some.y[parts.test[::2]] = -1
+    right = (whole.predictions == toy.labels)[parts.test[1::2]].float()
+    found = floor(replace(toy, data=some), parts)
+    assert torch.equal(found.predictions, whole.predictions)
+    assert found.accuracy == float(right.mean()) > 0.8
+    some.y[parts.test] = -1
+    assert math.isnan(floor(replace(toy, data=some), parts).accuracy)
 
 
 def test_mistakes_are_told(toy, parts, small_graphs):

@@ -44,7 +44,8 @@ SMALL = 0.1  # so are those of nodes that usually lie nearer to each other's mea
 
 @dataclass(frozen=True, eq=False)
 class Floor:
-    """What a structure-free model answers for every target, right on this share of the validation and test targets.
+    """What a structure-free model answers for every target, right on this share of the validation targets, and of the test targets whose
+    label is known (NaN where none is).
 
     Of graphs, `validation` is the share of development graphs that it was right about without having learnt them.
     """
@@ -109,7 +110,7 @@ class _Counting:
 
 def _majority(labels: Tensor, split: Split) -> Floor:
     common = most_common(labels, split)
-    return _floor("majority", torch.full_like(labels, common), labels, split)
+    return judged("majority", torch.full_like(labels, common), labels, split)
 
 
 def _graph_floors(dataset: Dataset, split: Split, seed: int, learnt: _Counting) -> list[Floor]:
@@ -142,7 +143,7 @@ def _node_floors(
         model = _perceptron(dataset, seen, targets, seed, device)
         with torch.no_grad():
             answers = model(dataset.graph.x.to(device), seen.data.edge_index[:, :0]).argmax(dim=1).cpu()
-        found.append(_floor(name, answers, dataset.labels, split))
+        found.append(judged(name, answers, dataset.labels, split))
         learnt(name)
     return found
 
@@ -168,9 +169,10 @@ def alike(dataset: Dataset, split: Split) -> Dataset:
     return replace(dataset, data=data)
 
 
-def _floor(name: str, answers: Tensor, labels: Tensor, split: Split) -> Floor:
-    right = (answers == labels).float()
-    return Floor(name, answers, float(right[split.val].mean()), float(right[split.test].mean()))
+def judged(name: str, answers: Tensor, labels: Tensor, split: Split) -> Floor:
+    """These answers as a floor; targets whose label is unknown are left out, as they are of certified accuracy."""
+    right, known = (answers == labels).float(), split.test[labels[split.test] >= 0]
+    return Floor(name, answers, float(right[split.val].mean()), float(right[known].mean()))
 
 
 def _perceptron(dataset: Dataset, seen: View, targets: Tensor | None, seed: int, device: str) -> nn.Module:
@@ -189,7 +191,7 @@ def _counts_floor(name: str, dataset: Dataset, split: Split, seed: int, learnt: 
     for held, others in folds(known):
         right += int((_taught(name, dataset, others, seed) == dataset.labels)[held].sum())
         learnt(name)
-    final = _floor(name, _taught(name, dataset, known, seed), dataset.labels, split)
+    final = judged(name, _taught(name, dataset, known, seed), dataset.labels, split)
     learnt(name)
     return replace(final, validation=right / len(known))
 
