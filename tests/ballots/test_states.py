@@ -169,6 +169,23 @@ class Lumped(us.Hashed):
         return (super().group_of(edge_index) + edge_index.shape[1]) % self.groups
 
 
+class Delegate(torch.nn.Module):
+    """A model around another that answers otherwise, and passes on whatever it has not itself."""
+
+    def __init__(self, inner: torch.nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def __getattr__(self, name):  # type: ignore[no-untyped-def]
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(super().__getattr__("inner"), name)
+
+    def forward(self, x, edge_index, batch=None):  # type: ignore[no-untyped-def]
+        return -self.inner(x, edge_index, batch)
+
+
 def turned(model):  # type: ignore[no-untyped-def]
     model.register_forward_hook(lambda module, given, said: -said)
     return model
@@ -206,6 +223,17 @@ class TestAnswersOfTheirOwn:
         us.prove(model, threat)
         with pytest.raises(UnsoundModel, match=r"of its own|forward hook"):
             us.prove(change(model), threat)
+
+    @pytest.mark.parametrize("groups", [False, True])
+    def test_models_around_others(self, groups: bool) -> None:
+        data = graph()
+        network = speaking("features").freeze(data, known=data.y)
+        inner, threat = (
+            (us.Hashed(network, 5).eval(), us.AllPairs(data, [0])) if groups else (network, us.Row(data, [0]))
+        )
+        us.prove(inner, threat)
+        with pytest.raises(Unsupported, match="Delegate is not a sum of ballots"):
+            us.prove(Delegate(inner), threat)
 
     def test_groups_by_another_rule(self) -> None:
         with pytest.raises(UnsoundModel, match="group_of of its own"):
