@@ -4,6 +4,7 @@ import contextlib
 import copy
 from fractions import Fraction
 
+import networkx as nx
 import numpy as np
 import pytest
 import torch
@@ -222,6 +223,37 @@ def test_a_snapshot_speaks_by_what_was_said_once():
         Snapshot(_Two(), trusted)
     with pytest.raises(InputError, match="The snapshot holds 9 nodes"):
         net.thaw().freeze(random_graph(rng, n=7))
+
+
+def test_a_snapshot_of_nodes_in_another_order_is_refused():
+    """A networkx graph lists nodes as they came: each would speak for another, and those whose links were seen be targets."""
+    links = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)]
+    shuffled, text = nx.Graph([(4, 0), (3, 4)]), {node: f"n{node}" for node in range(5)}
+    shuffled.add_nodes_from(range(5))
+    graph = nx.Graph()
+    graph.add_nodes_from(range(5))
+    trusted = graph.copy()
+    graph.add_edges_from(links)
+    trusted.add_edges_from(shuffled.edges)
+
+    class Degrees(torch.nn.Module):
+        def forward(self, x, edge_index):
+            return torch.bincount(edge_index[1], minlength=5).float()[:, None]
+
+    def frozen(seen, asked):
+        return BallotNetwork(0, 2, voters=Snapshot(Degrees(), seen)).freeze(asked)
+
+    assert frozen(trusted, graph).seen.tolist() == [True, False, False, True, True]
+    unnamed = Data(edge_index=torch.tensor([[4, 0], [0, 4]]), num_nodes=5)
+    frozen(unnamed, nx.relabel_nodes(graph, text))
+    for seen, asked in (
+        (shuffled, graph),
+        (graph, shuffled),
+        (shuffled, unnamed),
+        (nx.relabel_nodes(shuffled, text), nx.relabel_nodes(graph, text)),
+    ):
+        with pytest.raises(InputError, match="in another order"):
+            frozen(seen, asked)
 
 
 @pytest.mark.parametrize("rows", [9, 2])
