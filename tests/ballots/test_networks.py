@@ -225,6 +225,25 @@ def test_a_snapshot_speaks_by_what_was_said_once():
         net.thaw().freeze(random_graph(rng, n=7))
 
 
+@pytest.mark.parametrize("kind", ["frozen", "floats", "groups"])
+def test_edges_in_narrow_numbers_are_those_between_the_same_nodes(kind):
+    """Node times number of nodes would wrap around, and the answers of others be given."""
+    nodes, edges = 100_000, torch.tensor([[50_000, 60_000], [60_000, 50_000]])
+    known = torch.full((nodes,), -1)
+    known[50_000], known[60_000] = 0, 1
+    data = Data(edge_index=edges, num_nodes=nodes, x=torch.ones(nodes, 1))
+    model = LabelBallots(2).freeze(data, known=known)
+    if kind == "floats":
+        model.thaw()
+    if kind == "groups":
+        model = us.Hashed(model, 2).eval()
+    answers = model(data.x, edges)
+    assert torch.equal(model(data.x, edges.int()).nan_to_num(-1), answers.nan_to_num(-1))
+    if kind == "frozen":
+        assert answers[50_000].argmax() == 1
+        assert us.prove(model, us.Row(data, [50_000, 60_000])).label.tolist() == [1, 0]
+
+
 def test_a_snapshot_of_nodes_in_another_order_is_refused():
     """A networkx graph lists nodes as they came: each would speak for another, and those whose links were seen be targets."""
     links = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)]

@@ -76,7 +76,7 @@ def codes(edge_index: Tensor, nodes: int) -> Tensor:
 
     In a batch of graphs with `nodes` nodes each, the target keeps its number in the batch and the voter has its own graph's.
     """
-    first, second = edge_index[0], edge_index[1]
+    first, second = edge_index.long()  # narrower numbers would wrap around
     apart = first != second
     first, second = first[apart], second[apart]
     both = torch.cat([first * nodes + second % nodes, second * nodes + first % nodes])
