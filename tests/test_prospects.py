@@ -1,3 +1,4 @@
+import networkx
 import pytest
 import torch
 from torch_geometric.data import Data
@@ -53,6 +54,18 @@ def test_nodes_that_are_far_from_right_do_not_hide_those_that_are_proved():
     held = proofs.accuracy(data.y[known < 0], at=[5])[0]
     assert held > 0.6
     assert us.prospect(data, known).certified(5) == pytest.approx(held, abs=0.1)
+
+
+def test_nodes_whose_names_are_numbers_are_judged_by_their_own_labels():
+    """In a networkx graph node 5 need not be the fifth."""
+    data = communities(40, 0.4, 0.03)
+    order = torch.randperm(80, generator=torch.Generator().manual_seed(1)).tolist()
+    graph = networkx.Graph()
+    graph.add_nodes_from(order)
+    graph.add_edges_from(data.edge_index.T.tolist())
+    mine, theirs = us.prospect(data, data.y), us.prospect(graph, data.y[order])
+    assert theirs.base == mine.base > 0.9
+    assert sorted(theirs.sizes) == sorted(mine.sizes)
 
 
 def test_label_ballots_just_below_the_floor_are_worth_training():

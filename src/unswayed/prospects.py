@@ -159,7 +159,8 @@ def prospect(data: Any, known: Any, *, floor: Any = None, accuracy: float | None
     spoken = suited(links, labels, classes).freeze(links, known=labels)
     beside["unlike"] = spoken.meaning is not None
     judges = told[:: -(-len(told) // JUDGES)]
-    proofs = prove(spoken, Row(data, judges))
+    # as a mask, since a number might be a name
+    proofs = prove(spoken, Row(data, torch.zeros(links.nodes, dtype=torch.bool).index_fill(0, judges, True)))
     right = proofs.label == labels[judges].numpy()
     return Prospect(
         floor, float(right.mean()), np.where(right, proofs.size, -1), degrees.numpy(), accuracy, **beside

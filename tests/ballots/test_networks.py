@@ -4,6 +4,7 @@ import contextlib
 import copy
 from fractions import Fraction
 
+import networkx as nx
 import numpy as np
 import pytest
 import torch
@@ -222,6 +223,56 @@ def test_a_snapshot_speaks_by_what_was_said_once():
         Snapshot(_Two(), trusted)
     with pytest.raises(InputError, match="The snapshot holds 9 nodes"):
         net.thaw().freeze(random_graph(rng, n=7))
+
+
+@pytest.mark.parametrize("kind", ["frozen", "floats", "groups"])
+def test_edges_in_narrow_numbers_are_those_between_the_same_nodes(kind):
+    """Node times number of nodes would wrap around, and the answers of others be given."""
+    nodes, edges = 100_000, torch.tensor([[50_000, 60_000], [60_000, 50_000]])
+    known = torch.full((nodes,), -1)
+    known[50_000], known[60_000] = 0, 1
+    data = Data(edge_index=edges, num_nodes=nodes, x=torch.ones(nodes, 1))
+    model = LabelBallots(2).freeze(data, known=known)
+    if kind == "floats":
+        model.thaw()
+    if kind == "groups":
+        model = us.Hashed(model, 2).eval()
+    answers = model(data.x, edges)
+    assert torch.equal(model(data.x, edges.int()).nan_to_num(-1), answers.nan_to_num(-1))
+    if kind == "frozen":
+        assert answers[50_000].argmax() == 1
+        assert us.prove(model, us.Row(data, [50_000, 60_000])).label.tolist() == [1, 0]
+
+
+def test_a_snapshot_of_nodes_in_another_order_is_refused():
+    """A networkx graph lists nodes as they came: each would speak for another, and those whose links were seen be targets."""
+    links = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)]
+    shuffled, text = nx.Graph([(4, 0), (3, 4)]), {node: f"n{node}" for node in range(5)}
+    shuffled.add_nodes_from(range(5))
+    graph = nx.Graph()
+    graph.add_nodes_from(range(5))
+    trusted = graph.copy()
+    graph.add_edges_from(links)
+    trusted.add_edges_from(shuffled.edges)
+
+    class Degrees(torch.nn.Module):
+        def forward(self, x, edge_index):
+            return torch.bincount(edge_index[1], minlength=5).float()[:, None]
+
+    def frozen(seen, asked):
+        return BallotNetwork(0, 2, voters=Snapshot(Degrees(), seen)).freeze(asked)
+
+    assert frozen(trusted, graph).seen.tolist() == [True, False, False, True, True]
+    unnamed = Data(edge_index=torch.tensor([[4, 0], [0, 4]]), num_nodes=5)
+    frozen(unnamed, nx.relabel_nodes(graph, text))
+    for seen, asked in (
+        (shuffled, graph),
+        (graph, shuffled),
+        (shuffled, unnamed),
+        (nx.relabel_nodes(shuffled, text), nx.relabel_nodes(graph, text)),
+    ):
+        with pytest.raises(InputError, match="in another order"):
+            frozen(seen, asked)
 
 
 @pytest.mark.parametrize("rows", [9, 2])

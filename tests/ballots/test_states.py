@@ -169,6 +169,23 @@ class Lumped(us.Hashed):
         return (super().group_of(edge_index) + edge_index.shape[1]) % self.groups
 
 
+class Delegate(torch.nn.Module):
+    """A model around another that answers otherwise, and passes on whatever it has not itself."""
+
+    def __init__(self, inner: torch.nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def __getattr__(self, name):  # type: ignore[no-untyped-def]
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(super().__getattr__("inner"), name)
+
+    def forward(self, x, edge_index, batch=None):  # type: ignore[no-untyped-def]
+        return -self.inner(x, edge_index, batch)
+
+
 def turned(model):  # type: ignore[no-untyped-def]
     model.register_forward_hook(lambda module, given, said: -said)
     return model
@@ -207,6 +224,17 @@ class TestAnswersOfTheirOwn:
         with pytest.raises(UnsoundModel, match=r"of its own|forward hook"):
             us.prove(change(model), threat)
 
+    @pytest.mark.parametrize("groups", [False, True])
+    def test_models_around_others(self, groups: bool) -> None:
+        data = graph()
+        network = speaking("features").freeze(data, known=data.y)
+        inner, threat = (
+            (us.Hashed(network, 5).eval(), us.AllPairs(data, [0])) if groups else (network, us.Row(data, [0]))
+        )
+        us.prove(inner, threat)
+        with pytest.raises(Unsupported, match="Delegate is not a sum of ballots"):
+            us.prove(Delegate(inner), threat)
+
     def test_groups_by_another_rule(self) -> None:
         with pytest.raises(UnsoundModel, match="group_of of its own"):
             us.prove(Lumped(speaking("features"), 5), us.AllPairs(graph(), [0]))
@@ -235,3 +263,16 @@ def test_tables_written_to_behind_torchs_back_are_read_again():
     model.own_table.data.add_(1)
     names = [proofs.model["tables sha256"] for proofs in (*before, *after, us.prove(model, row))]
     assert [names.index(name) for name in names] == [0, 0, 2, 2, 4]
+
+
+def test_features_written_to_behind_torchs_back_are_refused():
+    """Proofs are of the graph that is given, and its features are no longer those that the ballots were made of."""
+    data = graph()
+    held = data.x.numpy()
+    network, row = speaking("features").freeze(data, known=data.y), us.Row(data, range(30))
+    before = us.prove(network, row).size.tolist()
+    held[:] *= -1
+    with pytest.raises(InputError, match="not those the model was frozen with"):
+        us.prove(network, us.Row(data, range(30)))
+    held[:] *= -1
+    assert us.prove(network, us.Row(data, range(30))).size.tolist() == before

@@ -324,3 +324,17 @@ def test_proofs_of_another_version_are_said_to_be_and_made_again(call, call_json
     assert "which proves again" in " ".join(err.split())
     _, _, err = call("prove", *FILES, "--store", "run")
     assert "already" in err
+
+
+def test_proofs_of_another_version_never_pass_for_new_ones_that_were_not_stored(call, here, monkeypatch):
+    """Whatever ends a run between its record and its proofs, the next one proves again."""
+    call("prove", *FILES, "--store", "run")
+    record = json.loads((here / "run" / "run.json").read_text())
+    (here / "run" / "run.json").write_text(json.dumps({**record, "version": "0.0.9"}))
+    with monkeypatch.context() as halfway:
+        halfway.setattr("unswayed.cli.proving.keep_weights", lambda *_: 1 / 0)
+        assert call("prove", *FILES, "--store", "run")[0] == 1
+    code, _, err = call("prove", *FILES, "--store", "run")
+    assert code == 0
+    assert "already" not in err
+    assert "already" in call("prove", *FILES, "--store", "run")[2]

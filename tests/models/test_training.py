@@ -1,3 +1,4 @@
+import math
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,7 @@ from unswayed import datasets
 from unswayed.datasets import Dataset, Split
 from unswayed.errors import InputError
 from unswayed.models import build
-from unswayed.models.floors import alike, floors
+from unswayed.models.floors import alike, floor, floors
 from unswayed.models.training import RECIPES, fit, untrained
 from unswayed.models.training.clean import CleanSettings
 from unswayed.models.training.graphs import GraphPool, GraphSettings
@@ -264,7 +265,29 @@ def test_floors_learn_though_one_feature_is_huge(toy, parts):
     rich = replace(toy, num_features=7, data=data)
     found = {option.name: option for option in floors(rich, parts)}
     assert found["mlp"].accuracy > 0.9
-    assert alike(toy, parts) is toy  # small features stay as they are, and so do published floors
+    assert alike(toy, parts) is toy  # features of a usual size stay as they are, and so do published floors
+
+
+def test_floors_learn_though_all_features_are_tiny(toy, parts):
+    """Around a large common value too: what tells nodes apart is how they differ."""
+    for shift in (0.0, 5.0):
+        data = Data(x=shift + 1e-3 * toy.graph.x, edge_index=toy.graph.edge_index, y=toy.labels)
+        assert floor(replace(toy, data=data), parts).accuracy > 0.9
+        labels_alone = next(f for f in floors(replace(toy, data=data), parts) if f.name == "mlp")
+        assert labels_alone.accuracy > 0.9
+
+
+def test_a_floor_counts_test_nodes_whose_label_is_known(toy, parts):
+    """As certified accuracy does: a floor that is wrong about all others would flatter it."""
+    whole = floor(toy, parts)
+    some = toy.graph.clone()
+    some.y[parts.test[::2]] = -1
+    right = (whole.predictions == toy.labels)[parts.test[1::2]].float()
+    found = floor(replace(toy, data=some), parts)
+    assert torch.equal(found.predictions, whole.predictions)
+    assert found.accuracy == float(right.mean()) > 0.8
+    some.y[parts.test] = -1
+    assert math.isnan(floor(replace(toy, data=some), parts).accuracy)
 
 
 def test_mistakes_are_told(toy, parts, small_graphs):

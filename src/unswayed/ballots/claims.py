@@ -183,12 +183,14 @@ def electorate(
 ) -> Electorate:
     """The targets of one graph with everybody who speaks to them; the scores are those of `forward`."""
     check_targets(model, nodes)
-    HASHES.pop(model, None)  # torch does not count what is written through `.data`, so tables are hashed anew
+    HASHES.pop(
+        model, None
+    )  # torch does not count what is written through `.data` or numpy, so all is hashed anew
     links = Links.of(graph)
     check_links(model, links)
     if model.reads_features and graph.x is None:
         raise InputError("The model reads features, and the graph has none.")
-    model.check_features(graph.x)
+    check_features(model, graph)
     row = links.voter if model.link_rows is None else model.link_rows.long().cpu()
     everyone = Electorate(
         roll=roll_of(model, compared=True),

@@ -222,7 +222,7 @@ class Hearing:
 
 def separate(x: Tensor | None, edge_index: Tensor, batch: Tensor | None) -> Iterator[tuple[Graph, Tensor]]:
     """Each graph of a batch by itself on the CPU, its nodes numbered from 0, its directed edges merged and sorted."""
-    edges = edge_index.detach().cpu()
+    edges = edge_index.detach().cpu().long()  # narrower numbers would wrap around
     sizes = [_number_of_nodes(x)] if batch is None else torch.bincount(batch.detach().cpu()).tolist()
     if batch is not None and bool((batch[1:] < batch[:-1]).any()):
         raise InputError("Hashed needs the nodes of each graph side by side in the batch.")

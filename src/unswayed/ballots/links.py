@@ -1,6 +1,6 @@
 """Links: who speaks to whom. A graph's pairs as directed links voter → target, sorted by target."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -17,12 +17,16 @@ NO_NODES = (
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """Both directions of every pair of a graph with `nodes` nodes: int64[2m] `voter` and `target`, sorted by target, voter."""
+    """Both directions of every pair of a graph with `nodes` nodes: int64[2m] `voter` and `target`, sorted by target, voter.
+
+    `names` are what the graph calls its nodes, where it does not number them from 0.
+    """
 
     nodes: int
     voter: Tensor
     target: Tensor
     x: Tensor | None = None
+    names: tuple[Any, ...] = ()
 
     @classmethod
     def of(cls, data: Any) -> "Links":
@@ -31,19 +35,19 @@ class Links:
             return data
         graph: Graph = read_graph(data)
         code = codes(graph.pairs, graph.num_nodes)
-        return cls(graph.num_nodes, code % graph.num_nodes, code // graph.num_nodes, graph.x)
+        return cls(graph.num_nodes, code % graph.num_nodes, code // graph.num_nodes, graph.x, graph.names)
 
     def to(self, device: Any) -> "Links":
         """The same on a device."""
         x = None if self.x is None else self.x.to(device)
-        return Links(self.nodes, self.voter.to(device), self.target.to(device), x)
+        return replace(self, voter=self.voter.to(device), target=self.target.to(device), x=x)
 
     def without(self, nodes: Tensor) -> "Links":
         """The same graph without any link of these nodes."""
         gone = torch.zeros(self.nodes, dtype=torch.bool, device=self.voter.device)
         gone[nodes] = True
         stays = ~gone[self.voter] & ~gone[self.target]
-        return Links(self.nodes, self.voter[stays], self.target[stays], self.x)
+        return replace(self, voter=self.voter[stays], target=self.target[stays])
 
     @property
     def codes(self) -> Tensor:
@@ -55,12 +59,24 @@ class Links:
         return torch.searchsorted(self.target, torch.arange(self.nodes + 1, device=self.target.device))
 
 
+def in_one_order(names: tuple[Any, ...], others: tuple[Any, ...]) -> bool:
+    """Whether two graphs' nodes stand in the same places, as far as their names tell; () are the numbers from 0, or nobody knows.
+
+    >>> in_one_order((2, 0, 1), ()), in_one_order(("a", "b"), ()), in_one_order(("a", "b"), ("b", "a"))
+    (False, True, False)
+    """
+    if names and others:
+        return names == others
+    named = names or others
+    return not named or set(named) != set(range(len(named)))
+
+
 def codes(edge_index: Tensor, nodes: int) -> Tensor:
     """int64, sorted: target · n + voter of both directions of every edge, merged, without self-loops.
 
     In a batch of graphs with `nodes` nodes each, the target keeps its number in the batch and the voter has its own graph's.
     """
-    first, second = edge_index[0], edge_index[1]
+    first, second = edge_index.long()  # narrower numbers would wrap around
     apart = first != second
     first, second = first[apart], second[apart]
     both = torch.cat([first * nodes + second % nodes, second * nodes + first % nodes])

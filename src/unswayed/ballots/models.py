@@ -140,7 +140,7 @@ class BallotModel(Tabled):
             "feature_hash": hash_of(links.x) if self.reads_features and links.x is not None else None,
             "link_codes": links.codes if self.reads_links else None,
             "link_rows": said.row.to(torch.int32) if self.reads_links else None,
-            "seen": self.seen_nodes(links.nodes),
+            "seen": self.seen_nodes(links),
             "reach": self._reach_of_fakes(),
             "tau_table": torch.tensor(self.tau, dtype=torch.float64),
             "weight_hash": self._weights(),
@@ -214,7 +214,7 @@ class BallotModel(Tabled):
             )
         WEIGHED[self] = now
 
-    def seen_nodes(self, nodes: int) -> Tensor | None:
+    def seen_nodes(self, links: Links) -> Tensor | None:
         """bool[n]: nodes whose links have shaped the ballots, which can be no targets; None where there are none."""
         return None
 

@@ -18,7 +18,7 @@ from unswayed.ballots.labels import (
     two_hop,
     unlike,
 )
-from unswayed.ballots.links import Links
+from unswayed.ballots.links import Links, in_one_order
 from unswayed.ballots.models import BallotModel
 from unswayed.errors import DoubtfulSetting, InputError
 from unswayed.sampling.inputs import read_graph
@@ -91,13 +91,15 @@ class Snapshot:
     """Voters that speak by what any network said of them once, on a trusted graph; that graph holds no edge of a target.
 
     `encoder` is a torch module `forward(x, edge_index)`, run once when this is made; `trusted` holds the same nodes as the
-    graph to be proved. `embeddings` float32[n, d], `seen` bool[n]: the nodes with edges there, which can be no targets.
+    graph to be proved, in the same order. `embeddings` float32[n, d], `seen` bool[n]: the nodes with edges there, which can be no
+    targets; `names` are what they are called there.
     """
 
     encoder: Any
     trusted: Any
     embeddings: Tensor
     seen: Tensor
+    names: tuple[Any, ...]
 
     def __init__(self, encoder: Any, trusted: Any) -> None:
         graph = read_graph(trusted)
@@ -111,6 +113,7 @@ class Snapshot:
         object.__setattr__(self, "trusted", trusted)
         object.__setattr__(self, "embeddings", said.detach().float())
         object.__setattr__(self, "seen", graph.degrees() > 0)
+        object.__setattr__(self, "names", graph.names)
 
 
 VOTERS = ("features", "two-hop")
@@ -195,8 +198,13 @@ class BallotNetwork(BallotModel):
         """A fake node has no known label, so that it speaks by its voice alone: at most |b| · cap, and never above the cap."""
         return min(1.0, abs(float(self.voice_weight.detach().double()))) * self.cap
 
-    def seen_nodes(self, nodes: int) -> Tensor | None:
-        """Nodes with links in the snapshot's trusted graph."""
+    def seen_nodes(self, links: Links) -> Tensor | None:
+        """Nodes with links in the snapshot's trusted graph; refused where that has its nodes in another order than this graph."""
+        if self.snapshot is not None and not in_one_order(self.snapshot.names, links.names):
+            raise InputError(
+                "The snapshot's trusted graph calls its nodes otherwise than this graph, or has them in another order, so each would speak for "
+                "another; make it with the same nodes in the same order."
+            )
         return None if self.snapshot is None else self.snapshot.seen
 
     def constants(self) -> list[Any]:

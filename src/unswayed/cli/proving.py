@@ -183,6 +183,10 @@ def _proved(words: dict[str, Any], plan: ProvePlan, positive: int | None) -> tup
     )
     record = replace(_record(plan, floor, model), positive=positive)
     if store is not None:
+        if (
+            store.is_dir()
+        ):  # should this end halfway, the new record must not stand beside proofs that were there before
+            (store / CERTIFICATES).unlink(missing_ok=True)
         write_record(store, record)
         keep_weights(store, model)
         certs.save(store / CERTIFICATES)

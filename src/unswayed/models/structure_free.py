@@ -14,7 +14,7 @@ from torch import Tensor
 
 from unswayed.datasets import Dataset, Split
 from unswayed.models.building import build
-from unswayed.models.floors import Floor, most_common
+from unswayed.models.floors import Floor, judged, most_common
 from unswayed.models.training.clean import CleanSettings, fit_clean
 from unswayed.models.training.keeping import seeded
 from unswayed.models.training.own_scores import APART, MEMBERS
@@ -61,7 +61,7 @@ def all_floors(
     """
     labels = dataset.labels
     common = most_common(labels, split)
-    found = {"majority": _floor("majority", torch.full_like(labels, common), dataset, split)}
+    found = {"majority": judged("majority", torch.full_like(labels, common), labels, split)}
     if not dataset.num_features:
         return found
     said = {} if taught_already is None else taught_already
@@ -99,7 +99,7 @@ def _best(
     bare, targets = alone(seen, learnt, soft)
 
     def floor_of(*said: Tensor) -> Floor:
-        return _floor(name, torch.stack(said).mean(dim=0).argmax(dim=1), dataset, split)
+        return judged(name, torch.stack(said).mean(dim=0).argmax(dim=1), dataset.labels, split)
 
     tried = [(choice, _logits(dataset, bare, choice, targets, seed)) for choice in choices]
     best, first = max(tried, key=lambda option: floor_of(option[1]).validation)
@@ -115,8 +115,3 @@ def _logits(dataset: Dataset, bare: View, choice: Perceptron, soft: Tensor | Non
     with torch.no_grad():
         said: Tensor = model(dataset.graph.x.to(device), bare.data.edge_index)
     return said.cpu()
-
-
-def _floor(name: str, answers: Tensor, dataset: Dataset, split: Split) -> Floor:
-    right = (answers == dataset.labels).float()
-    return Floor(name, answers, float(right[split.val].mean()), float(right[split.test].mean()))
