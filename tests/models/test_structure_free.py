@@ -80,3 +80,13 @@ def test_where_test_nodes_are_strangers_the_nodes_that_judge_are_strangers_too()
     }
     assert distilled["transductive"].validation > 0.95
     assert distilled["inductive"].validation < 0.7
+
+
+def test_what_a_teacher_saw_of_test_nodes_is_learnt_by_heart_too(blocks):
+    parts, told = split(blocks, 0, test="rest"), torch.eye(2)[blocks.labels]
+    seen = torch.cat([parts.train, parts.val]).sort().values
+    whole = {own.name: own for own in floors(blocks, parts, teacher=told)}
+    assert whole["mlp-by-heart"].accuracy > whole["mlp-distilled"].accuracy + 0.1
+    assert floor(blocks, parts, teacher=told).name == "mlp-by-heart"
+    names = [own.name for own in floors(blocks, parts, protocol="inductive", teacher=told[seen])]
+    assert names == ["majority", "mlp", "mlp-distilled"]

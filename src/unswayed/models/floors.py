@@ -11,7 +11,7 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from unswayed.datasets import Dataset, Split
@@ -28,6 +28,9 @@ from unswayed.watching import Steps, steps_shown
 
 LABELS = CleanSettings()
 DISTILLED = CleanSettings(steps=300, weight_decay=0.0)
+# where a teacher has read the links of the nodes that are asked about, what it said can be learnt by heart, node by node
+BY_HEART = CleanSettings(steps=100, weight_decay=0.0, input_dropout=0.0)
+NARROW, WIDE = 16, 256
 # readout of the counts (of the size, where nodes have no features) and weight decay of five members
 COUNTS = {
     "counts-linear": ("linear", 1e-3),
@@ -87,12 +90,16 @@ def floors(
     teacher: Tensor | None = None,
     progress: Steps | None = None,
 ) -> list[Floor]:
-    """Every structure-free model: the majority, and perceptrons on labels, on a teacher's answers, or on counts."""
+    """Every structure-free model: the majority, and perceptrons on labels, on a teacher's answers, or on counts.
+
+    Of the answers there are two, where test nodes are in sight: one that generalises, and one that learns them by heart.
+    """
     check_asked(dataset, split, protocol=protocol, seed=seed, device=device, teacher=teacher)
     with steps_shown("floor", progress) as told:
         if dataset.task == "graph":
             return _graph_floors(dataset, split, seed, _Counting(told, len(COUNTS) * (FOLDS + 1)))
-        learnt = _Counting(told, 2 + (len(TEACHERS) * MEMBERS if teacher is None else 0))
+        perceptrons = 3 if protocol == "transductive" else 2
+        learnt = _Counting(told, perceptrons + (len(TEACHERS) * MEMBERS if teacher is None else 0))
         return _node_floors(dataset, split, protocol, seed, device, teacher, learnt)
 
 
@@ -139,9 +146,15 @@ def _node_floors(
         if teacher is None
         else teacher.to(device)
     )
-    for name, targets in (("mlp", None), ("mlp-distilled", soft)):
-        learns = seen.train if targets is None else _taught_nodes(seen, protocol)
-        model = _perceptron(dataset, seen, targets, learns, seed, device)
+    bare = replace(seen, data=Data(x=seen.data.x, edge_index=seen.data.edge_index[:, :0], y=seen.data.y))
+    ways = {"mlp": (NARROW, LABELS), "mlp-distilled": (NARROW, DISTILLED)}
+    if protocol == "transductive":
+        ways["mlp-by-heart"] = (WIDE, BY_HEART)
+    for name, (hidden, how) in ways.items():
+        lesson = (None, None) if how is LABELS else (soft, _taught_nodes(seen, protocol))
+        model = build("mlp", dataset.num_features, dataset.num_classes, seed=seed, hidden=hidden).to(device)
+        with seeded(seed, device):
+            fit_clean(model, bare, lesson[0], pool=lesson[1], settings=how)
         with torch.no_grad():
             answers = model(dataset.graph.x.to(device), seen.data.edge_index[:, :0]).argmax(dim=1).cpu()
         found.append(judged(name, answers, dataset.labels, split))
@@ -185,17 +198,6 @@ def _taught_nodes(seen: View, protocol: str) -> Tensor:
     if protocol == "inductive":
         everyone[seen.val] = False
     return everyone.nonzero()[:, 0]
-
-
-def _perceptron(
-    dataset: Dataset, seen: View, targets: Tensor | None, learns: Tensor, seed: int, device: str
-) -> nn.Module:
-    model = build("mlp", dataset.num_features, dataset.num_classes, seed=seed).to(device)
-    edgeless = replace(seen, data=Data(x=seen.data.x, edge_index=seen.data.edge_index[:, :0], y=seen.data.y))
-    with seeded(seed, device):
-        return fit_clean(
-            model, edgeless, targets, pool=learns, settings=LABELS if targets is None else DISTILLED
-        )
 
 
 def _counts_floor(name: str, dataset: Dataset, split: Split, seed: int, learnt: _Counting) -> Floor:
