@@ -89,4 +89,4 @@ def test_what_a_teacher_saw_of_test_nodes_is_learnt_by_heart_too(blocks):
     assert whole["mlp-by-heart"].accuracy > whole["mlp-distilled"].accuracy + 0.1
     assert floor(blocks, parts, teacher=told).name == "mlp-by-heart"
     names = [own.name for own in floors(blocks, parts, protocol="inductive", teacher=told[seen])]
-    assert names == ["majority", "mlp", "mlp-distilled"]
+    assert names == ["majority", "mlp", "mlp-decayed", "mlp-distilled"]

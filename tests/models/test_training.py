@@ -237,7 +237,7 @@ def test_attention_is_dropped_in_clean_training_alone(toy):
 
 def test_floors_ignore_edges_and_the_best_is_chosen_on_validation(toy, parts):
     found = {option.name: option for option in floors(toy, parts)}
-    assert set(found) == {"majority", "mlp", "mlp-distilled", "mlp-by-heart"}
+    assert set(found) == {"majority", "mlp", "mlp-decayed", "mlp-distilled", "mlp-by-heart"}
     bare = Dataset(
         "toy", "node", 6, 2, data=Data(x=toy.graph.x, edge_index=toy.graph.edge_index[:, :0], y=toy.labels)
     )

@@ -27,10 +27,11 @@ from unswayed.sampling.threads import threads
 from unswayed.watching import Steps, steps_shown
 
 LABELS = CleanSettings()
+DECAYED = CleanSettings(weight_decay=5e-3, input_dropout=0.2)
 DISTILLED = CleanSettings(steps=300, weight_decay=0.0)
 # where a teacher has read the links of the nodes that are asked about, what it said can be learnt by heart, node by node
 BY_HEART = CleanSettings(steps=100, weight_decay=0.0, input_dropout=0.0)
-NARROW, WIDE = 16, 256
+HIDDEN, WIDE = 64, 256
 # readout of the counts (of the size, where nodes have no features) and weight decay of five members
 COUNTS = {
     "counts-linear": ("linear", 1e-3),
@@ -90,15 +91,14 @@ def floors(
     teacher: Tensor | None = None,
     progress: Steps | None = None,
 ) -> list[Floor]:
-    """Every structure-free model: the majority, and perceptrons on labels, on a teacher's answers, or on counts.
-
-    Of the answers there are two, where test nodes are in sight: one that generalises, and one that learns them by heart.
+    """Every structure-free model: the majority, and perceptrons on labels (two), on a teacher's answers (two, where test nodes are in
+    sight: one generalises, one learns by heart), or on counts.
     """
     check_asked(dataset, split, protocol=protocol, seed=seed, device=device, teacher=teacher)
     with steps_shown("floor", progress) as told:
         if dataset.task == "graph":
             return _graph_floors(dataset, split, seed, _Counting(told, len(COUNTS) * (FOLDS + 1)))
-        perceptrons = 3 if protocol == "transductive" else 2
+        perceptrons = 4 if protocol == "transductive" else 3
         learnt = _Counting(told, perceptrons + (len(TEACHERS) * MEMBERS if teacher is None else 0))
         return _node_floors(dataset, split, protocol, seed, device, teacher, learnt)
 
@@ -147,11 +147,11 @@ def _node_floors(
         else teacher.to(device)
     )
     bare = replace(seen, data=Data(x=seen.data.x, edge_index=seen.data.edge_index[:, :0], y=seen.data.y))
-    ways = {"mlp": (NARROW, LABELS), "mlp-distilled": (NARROW, DISTILLED)}
+    ways = {"mlp": (HIDDEN, LABELS), "mlp-decayed": (HIDDEN, DECAYED), "mlp-distilled": (HIDDEN, DISTILLED)}
     if protocol == "transductive":
         ways["mlp-by-heart"] = (WIDE, BY_HEART)
     for name, (hidden, how) in ways.items():
-        lesson = (None, None) if how is LABELS else (soft, _taught_nodes(seen, protocol))
+        lesson = (soft, _taught_nodes(seen, protocol)) if how in (DISTILLED, BY_HEART) else (None, None)
         model = build("mlp", dataset.num_features, dataset.num_classes, seed=seed, hidden=hidden).to(device)
         with seeded(seed, device):
             fit_clean(model, bare, lesson[0], pool=lesson[1], settings=how)
