@@ -20,6 +20,11 @@ LOWEST = -0.6  # where the picture ends; a line that leaves it has its name at t
 FLAT = {"cora": "--", "pubmed": ":"}  # graphs of few links, drawn in grey
 # instead of black, which is the floor's, and of a colour used twice
 DARK = {"photo": "#6a3d9a", "computers": "#8c564b"}
+# what the links of each graph are, for readers who do not know the graphs by name
+LINKS = {
+    "highschool": "contacts", "primaryschool": "contacts", "amherst41": "friends", "cornell5": "friends", "polblogs": "blogs",
+    "emaileucore": "e-mail", "photo": "shop", "computers": "shop", "cora": "citations", "pubmed": "citations",
+}  # fmt: skip
 EXACT = ("trained", "label ballots")  # the first that was run on any graph is drawn
 
 
@@ -63,13 +68,13 @@ def _panel(ax: "Axes", groups: dict[Group, list[Row]], methods: Sequence[str], p
         colour = "0.45" if dataset in FLAT else DARK.get(dataset, COLOURS[place % len(COLOURS)])
         ax.plot(AT, middle, FLAT.get(dataset, "-"), color=colour, linewidth=1.8, marker="o", markersize=3)
         ax.fill_between(AT, middle - error, middle + error, color=colour, alpha=0.15, linewidth=0)
-        ends.append((max(float(middle[-1]), LOWEST + 0.05), dataset, colour))
-    for height, (end, dataset, colour) in zip(
+        ends.append((max(float(middle[-1]), LOWEST + 0.05), f"{dataset} ({LINKS[dataset]})", colour))
+    for height, (end, name, colour) in zip(
         _apart([end[0] for end in sorted(ends)]), sorted(ends), strict=True
     ):
         ax.plot((20.15, 20.75), (end, height), color=colour, linewidth=0.7)
-        ax.text(20.9, height, dataset, color=colour, fontsize=8, va="center")
-    ax.set(xlim=(0, 25), ylim=(LOWEST, 0.95), xticks=AT)
+        ax.text(20.9, height, name, color=colour, fontsize=8, va="center")
+    ax.set(xlim=(0, 27.5), ylim=(LOWEST, 0.95), xticks=AT)
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(axis="y", color="0.9", linewidth=0.8)
 
