@@ -183,9 +183,8 @@ def electorate(
 ) -> Electorate:
     """The targets of one graph with everybody who speaks to them; the scores are those of `forward`."""
     check_targets(model, nodes)
-    HASHES.pop(
-        model, None
-    )  # torch does not count what is written through `.data` or numpy, so all is hashed anew
+    # torch does not count what is written through `.data` or numpy, so all is hashed anew
+    HASHES.pop(model, None)
     links = Links.of(graph)
     check_links(model, links)
     if model.reads_features and graph.x is None:

@@ -46,11 +46,9 @@ def aims_of(room: Classroom, silent: BallotModel | None, counted_to: int = FEW) 
     """
     sizes = room.judged_at
     spoken = room.proved(room.untrained, room.seen.share)
-    if (
-        silent is None and room.seen.share < ENOUGH
-    ):  # nothing but links can tell classes apart, and few of them are in sight
-        return Aims(least=(spoken[0],))
-    if silent is None:
+    if silent is None:  # nothing but links can tell classes apart
+        if room.seen.share < ENOUGH:
+            return Aims(least=(spoken[0],))
         common = room.most_common * len(sizes)
         return Aims(least=(KEPT * spoken[0],)) if sum(spoken) > common else Aims()
     alone = room.proved(silent)
