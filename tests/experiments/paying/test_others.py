@@ -54,6 +54,7 @@ def test_whole_graphs_are_proved_beside_their_floor(tmp_path, monkeypatch):
         ("graph", "pairs", "inductive")
     }
     assert "| mutag | 1 |" in page.graphs(rows)
+    assert all(0 <= row["accuracy_edgeless"] <= 1 and 0 <= row["base_accuracy"] <= 1 for row in rows)
     of = {row["budget"]: row["certified_accuracy"] for row in rows}
     for kind in ("adds", "deletes"):  # who can do less moves no more, also where there is nothing to add
         assert all(of[kind][k] >= of["any"][k] for k in of["any"])

@@ -51,6 +51,8 @@ def test_rows_say_everything_and_what_was_done_is_not_done_again(kept, blocks):
         assert shares == sorted(shares, reverse=True)
         assert row["floor"] == row["floors"]["majority"]
         assert row["alpha"] == (0.001 if "smoothed" in row["method"] else None)
+        # nobody says anything where there is no link: the first class, or no answer
+        assert row["accuracy_edgeless"] < 0.5 < row["base_accuracy"]
 
 
 def test_the_proved_rows_are_what_prove_says(kept, blocks):

@@ -157,8 +157,13 @@ def hashed(bench: Bench) -> tuple[Arrays, Facts]:
 
     name, vote, data = max(choices, key=score)
     proofs = us.prove(vote, us.AllPairs(data, parts.test))
-    right = float((proofs.label == bench.common()["truth"]).mean())
-    facts = {"threat": "all-pairs", "model": name, "groups": vote.groups, "base_accuracy": right}
+    bare = Data(x=data.x, edge_index=data.edge_index[:, :0])
+    asked = (proofs, us.prove(vote, us.AllPairs(bare, parts.test)))
+    right, edgeless = (float((own.label == bench.common()["truth"]).mean()) for own in asked)
+    facts = {
+        "threat": "all-pairs", "model": name, "groups": vote.groups,
+        "base_accuracy": right, "accuracy_edgeless": edgeless,
+    }  # fmt: skip
     return {"label": proofs.label, **{change: proofs.sizes(change) for change in CHANGES}}, facts
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch_geometric.data import Data
 
 import unswayed as us
 from unswayed.experiments.kept_results import Arrays, Facts
@@ -25,9 +26,13 @@ def pairs(bench: Bench) -> tuple[Arrays, Facts]:
     dataset, parts = bench.dataset, bench.parts
     network = fit_pairs(dataset, parts, seed=bench.case.seed, device=bench.device)
     tested = [dataset.graphs[place] for place in parts.test.tolist()]
-    proofs = us.prove(network, us.AllPairs(tested))
-    right = float((proofs.label == dataset.labels[parts.test].numpy()).mean())
-    facts = {"threat": "all-pairs", "task": "graph", "base_accuracy": right}
+    bare = [
+        Data(x=graph.x, edge_index=graph.edge_index[:, :0], num_nodes=graph.num_nodes) for graph in tested
+    ]
+    proofs, without = (us.prove(network, us.AllPairs(graphs)) for graphs in (tested, bare))
+    truth = dataset.labels[parts.test].numpy()
+    right, edgeless = (float((own.label == truth).mean()) for own in (proofs, without))
+    facts = {"threat": "all-pairs", "task": "graph", "base_accuracy": right, "accuracy_edgeless": edgeless}
     return {"label": proofs.label, **{change: proofs.sizes(change) for change in CHANGES}}, facts
 
 
