@@ -292,6 +292,10 @@ def test_a_graph_with_its_nodes_in_another_order_than_the_frozen_one_is_refused(
     ):
         with pytest.raises(InputError, match="in another order"):
             us.prove(model, threat)
+    with pytest.raises(InputError, match="in another order"):
+        us.poll(net, us.Row(tomorrow, ["a"]), us.Flip(0.9), samples=8, progress=False)
+    with pytest.raises(InputError, match="in another order"):
+        us.prove(us.Hashed(net, 3), us.AllPairs(tomorrow, ["a"]))
     more = today.copy()
     more.add_edge("b", "d")
     assert us.prove(net, us.Row(more, ["a"])).label == us.prove(net, us.Row(today, ["a"])).label == [0]

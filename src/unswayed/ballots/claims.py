@@ -239,16 +239,25 @@ def check_links(model: Any, links: Links) -> None:
         raise InputError(
             "The model is frozen with other links than this graph's, and two-hop ballots are made of them; freeze it on this graph."
         )
-    check_names(model, links)
+    check_names(model, links.names)
 
 
-def check_names(model: Any, links: Links) -> None:
-    """Refuse a graph that has its nodes in another order, as far as names tell: tables are read by place."""
-    known, asked = model.name_hash, hash_of_names(links.names)
-    if known is None:
-        same = in_one_order((), links.names)
+def check_order(model: Any, threat: Any) -> None:
+    """Refuse a threat to a graph whose nodes are not those, in their order, of frozen ballots anywhere in the model."""
+    graphs = getattr(threat, "graphs", None) or [getattr(threat, "graph", None)]
+    for part in model.modules() if isinstance(model, nn.Module) else ():
+        if getattr(part, "frozen", False) and hasattr(part, "name_hash"):
+            for graph in graphs:
+                check_names(part, getattr(graph, "names", ()))
+
+
+def check_names(model: Any, names: tuple[Any, ...]) -> None:
+    """Refuse nodes in another order than those of the tables, as far as names tell: tables are read by place."""
+    known, asked = model.name_hash, hash_of_names(names)
+    if known is None or asked is None:
+        same = known is not None or in_one_order((), names)
     else:
-        same = asked is None or torch.equal(asked, known.cpu())
+        same = torch.equal(asked, known.cpu())
     if not same:
         raise InputError(
             "The model is frozen for a graph that calls its nodes otherwise than this one, or has them in another order, so each would be "

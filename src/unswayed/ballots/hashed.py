@@ -14,7 +14,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from unswayed.ballots.claims import check_targets
+from unswayed.ballots.claims import check_order, check_targets
 from unswayed.ballots.links import NO_NODES
 from unswayed.ballots.models import BallotModel
 from unswayed.ballots.one_graph import OneGraph, check_alone, check_reads_sources
@@ -173,7 +173,8 @@ class Hashed(nn.Module):
             )
 
     def _check_ballots(self, threat: Threat) -> None:
-        """Refuse targets whose links have shaped frozen ballots inside the model, which every group would go by."""
+        """Refuse targets whose links have shaped frozen ballots inside the model, which every group would go by, and nodes in another order."""
+        check_order(self, threat)
         if threat.kind == "row-new" or getattr(threat, "nodes", None) is None:
             return
         for model in self.modules():
