@@ -137,10 +137,10 @@ def prospect(data: Any, known: Any, *, floor: Any = None, accuracy: float | None
     """What certificates can be expected to gain on this graph, from known labels alone, in seconds; an estimate.
 
     `known` int[n], −1 where unknown. `floor`: the accuracy of a model that never looks at an edge, or what `floor()`
-    found (default: the most common label); `accuracy`: of your own network. A node's own label never speaks for it, so the known ones can judge.
+    found, by its validation nodes (default: the most common label); `accuracy`: of your own network. A node's own label never speaks for it, so the known ones can judge.
     """
     links, labels = Links.of(data), as_labels(known)
-    floor = getattr(floor, "accuracy", floor)
+    floor = getattr(floor, "validation", floor)  # no label of a test target
     classes = max(int(labels.max()) + 1, 2) if labels.numel() else 2
     labels = read_known(labels, links.nodes, classes)
     told = (labels >= 0).nonzero()[:, 0]

@@ -339,3 +339,15 @@ def test_how_many_nodes_there_are_is_never_guessed_from_edges():
     for model in (us.Hashed(Weighted(), 3).eval(), us.PairBallots(0, 2).eval()):
         with pytest.raises(InputError, match="how many nodes"):
             model(None, edges)
+
+
+def test_targets_whose_links_an_encoder_has_seen_are_refused_in_groups_too():
+    """The stored embeddings tell every group of the target's links, those that an attack would change among them."""
+    x, edges = graph(2)
+    data, known = Data(x=x, edge_index=edges), torch.arange(NODES) % 2
+    far = Data(x=x, edge_index=edges[:, (edges > 0).all(dim=0)])
+    network = us.BallotNetwork(FEATURES, 2, voters=us.Snapshot(Net(), far)).freeze(data, known=known)
+    us.prove(Hashed(network, 5), us.AllPairs(data, [0]))
+    for threat in (us.AllPairs(data, [0, 1]), us.Row(data, [1])):
+        with pytest.raises(UnsoundModel, match="shaped by links"):
+            us.prove(Hashed(network, 5), threat)

@@ -275,6 +275,36 @@ def test_a_snapshot_of_nodes_in_another_order_is_refused():
             frozen(seen, asked)
 
 
+def test_a_graph_with_its_nodes_in_another_order_than_the_frozen_one_is_refused():
+    """A networkx graph lists nodes as its links came: tomorrow's gave "a" the tables of another node, and its label and K."""
+    links = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "a"), ("e", "a"), ("f", "d"), ("e", "f")]
+    today, tomorrow, labels = nx.Graph(links), nx.Graph([*links[::-1], ("b", "d")]), dict(zip("abcdef", (0, 0, 1, 1, 0, 1), strict=True))  # fmt: skip
+    assert list(today) != list(tomorrow)
+    net = BallotNetwork(0, 2).freeze(today, known=[labels[node] for node in today])
+    loaded = BallotNetwork(0, 2)
+    loaded.load_state_dict(net.state_dict())
+    numbered = BallotNetwork(0, 2).freeze(Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=3))
+    for model, threat in (
+        (net, us.Row(tomorrow, ["a"])),
+        (copy.deepcopy(net), us.AllPairs(tomorrow, ["a"])),
+        (loaded.eval(), us.Row.new(tomorrow, None, [["a"]])),
+        (numbered, us.Row(nx.Graph([(2, 0), (0, 1)]), [2])),
+    ):
+        with pytest.raises(InputError, match="in another order"):
+            us.prove(model, threat)
+    with pytest.raises(InputError, match="in another order"):
+        us.poll(net, us.Row(tomorrow, ["a"]), us.Flip(0.9), samples=8, progress=False)
+    with pytest.raises(InputError, match="in another order"):
+        us.prove(us.Hashed(net, 3), us.AllPairs(tomorrow, ["a"]))
+    more = today.copy()
+    more.add_edge("b", "d")
+    assert us.prove(net, us.Row(more, ["a"])).label == us.prove(net, us.Row(today, ["a"])).label == [0]
+    unnamed = Data(
+        edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=6
+    )  # nobody says what its nodes are called
+    assert us.prove(net, us.Row(unnamed, [0])).label == [0]
+
+
 @pytest.mark.parametrize("rows", [9, 2])
 def test_an_encoder_is_asked_in_evaluation_mode_and_left_in_its_own(rows):
     class Encoder(torch.nn.Module):

@@ -201,6 +201,12 @@ def replaced(model):  # type: ignore[no-untyped-def]
     return model
 
 
+def called_otherwise(model):  # type: ignore[no-untyped-def]
+    call = model._call_impl
+    model._call_impl = lambda *given, **named: -call(*given, **named)
+    return model
+
+
 class TestAnswersOfTheirOwn:
     """Tables and votes prove nothing about a model that does something else with them."""
 
@@ -210,7 +216,7 @@ class TestAnswersOfTheirOwn:
         with pytest.raises(UnsoundModel, match="of its own"):
             us.prove(kind(4, 3).freeze(data, known=data.y), us.Row(data, [0]))
 
-    @pytest.mark.parametrize("change", [turned, blinded, replaced])
+    @pytest.mark.parametrize("change", [turned, blinded, replaced, called_otherwise])
     @pytest.mark.parametrize("kind", ["ballots", "groups", "pairs"])
     def test_hooks_and_instances(self, change, kind) -> None:  # type: ignore[no-untyped-def]
         data = graph()

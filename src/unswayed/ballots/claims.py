@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from unswayed.ballots.device import sizes_on
-from unswayed.ballots.fixed import SCALE, hash_of
-from unswayed.ballots.links import Links
+from unswayed.ballots.fixed import SCALE, hash_of, hash_of_names
+from unswayed.ballots.links import Links, in_one_order
 from unswayed.ballots.tables import HASHES
 from unswayed.certificates.proofs import Proofs
 from unswayed.certificates.protocol import About
@@ -238,6 +238,30 @@ def check_links(model: Any, links: Links) -> None:
     if model.link_codes is not None and not torch.equal(model.link_codes.cpu(), links.codes):
         raise InputError(
             "The model is frozen with other links than this graph's, and two-hop ballots are made of them; freeze it on this graph."
+        )
+    check_names(model, links.names)
+
+
+def check_order(model: Any, threat: Any) -> None:
+    """Refuse a threat to a graph whose nodes are not those, in their order, of frozen ballots anywhere in the model."""
+    graphs = getattr(threat, "graphs", None) or [getattr(threat, "graph", None)]
+    for part in model.modules() if isinstance(model, nn.Module) else ():
+        if getattr(part, "frozen", False) and hasattr(part, "name_hash"):
+            for graph in graphs:
+                check_names(part, getattr(graph, "names", ()))
+
+
+def check_names(model: Any, names: tuple[Any, ...]) -> None:
+    """Refuse nodes in another order than those of the tables, as far as names tell: tables are read by place."""
+    known, asked = model.name_hash, hash_of_names(names)
+    if known is None or asked is None:
+        same = known is not None or in_one_order((), names)
+    else:
+        same = torch.equal(asked, known.cpu())
+    if not same:
+        raise InputError(
+            "The model is frozen for a graph that calls its nodes otherwise than this one, or has them in another order, so each would be "
+            "taken for another; freeze it on this graph."
         )
 
 

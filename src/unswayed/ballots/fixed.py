@@ -1,6 +1,7 @@
 """Fixed point: floats to whole numbers whose sums are exact, and what must hold of features and tables."""
 
 import hashlib
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -82,6 +83,14 @@ def hash_of(x: Tensor) -> Tensor:
     flat = x.detach().reshape(len(x), -1)
     for start in range(0, len(flat), 2**14):
         hashed.update(flat[start : start + 2**14].cpu().double().contiguous().numpy().tobytes())
+    return torch.frombuffer(bytearray(hashed.digest()), dtype=torch.uint8)
+
+
+def hash_of_names(names: tuple[Any, ...]) -> Tensor | None:
+    """uint8[32]: sha256 of what the nodes are called, in their order; None where they are numbered from 0, or nobody knows."""
+    if not names:
+        return None
+    hashed = hashlib.sha256(repr([str(name) for name in names]).encode())
     return torch.frombuffer(bytearray(hashed.digest()), dtype=torch.uint8)
 
 

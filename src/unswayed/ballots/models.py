@@ -13,7 +13,15 @@ import torch
 from torch import Tensor, nn
 
 from unswayed.ballots.claims import Sizing, proofs
-from unswayed.ballots.fixed import SCALE, check_exact, check_not_structural, fixed, hash_of, same_memory
+from unswayed.ballots.fixed import (
+    SCALE,
+    check_exact,
+    check_not_structural,
+    fixed,
+    hash_of,
+    hash_of_names,
+    same_memory,
+)
 from unswayed.ballots.labels import Said, read_known, read_meaning
 from unswayed.ballots.links import Links, codes
 from unswayed.ballots.tables import EXACT_TWINS, Tabled
@@ -47,6 +55,7 @@ class BallotModel(Tabled):
         "link_codes",
         "link_rows",
         "feature_hash",
+        "name_hash",
         "seen",
         "reach",
         "tau_table",
@@ -61,6 +70,7 @@ class BallotModel(Tabled):
     link_codes: Tensor | None
     link_rows: Tensor | None  # int32[2m]: those rows
     feature_hash: Tensor | None  # uint8[32]
+    name_hash: Tensor | None  # uint8[32] of what the nodes are called, where they are not just numbered
     seen: Tensor | None  # bool[n]: nodes whose links have shaped the ballots
     reach: Tensor | None  # int64: how far from 0 the ballot of a node with arbitrary features can be
     tau_table: Tensor | None  # float64: τ, which a node that arrives is scored with
@@ -138,6 +148,7 @@ class BallotModel(Tabled):
             "base_table": fixed(self.tau * own),
             "ballot_table": fixed(said.rows).to(torch.int32),
             "feature_hash": hash_of(links.x) if self.reads_features and links.x is not None else None,
+            "name_hash": hash_of_names(links.names),
             "link_codes": links.codes if self.reads_links else None,
             "link_rows": said.row.to(torch.int32) if self.reads_links else None,
             "seen": self.seen_nodes(links),

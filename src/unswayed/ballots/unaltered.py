@@ -6,7 +6,7 @@ from torch import nn
 
 from unswayed.errors import UnsoundModel
 
-ASKED = ("__call__", "eval", "train")  # what every answer goes through, whatever the model
+ASKED = ("__call__", "_call_impl", "eval", "train")  # what every answer goes through, whatever the model
 
 
 def check_unaltered(model: nn.Module, *methods: str) -> None:
