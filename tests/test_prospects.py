@@ -32,7 +32,8 @@ def test_dense_communities_can_be_proved_and_the_estimate_is_close_to_what_is_pr
     known = half_known(data)
     ahead = us.prospect(data, known)
     assert ahead.way == "prove"
-    assert "prove (label ballots)" in str(ahead)  # the model that the estimate is of
+    assert f"Label ballots can pay up to K = {ahead.largest}: prove (label ballots)" in str(ahead)
+    assert "a network trained from them (ballots) may reach further" in str(ahead)
     assert ahead.floor == pytest.approx(0.5, abs=0.05)
     proofs = us.prove(us.LabelBallots(2).freeze(data, known=known), us.Row(data, torch.arange(300)))
     for k in (1, 5, 10, 20):

@@ -112,7 +112,10 @@ class Prospect:
         if self.way == "prove":
             over = MOST_COMMON if self.floor_of == MOST_COMMON else "the floor"
             gains = ", ".join(f"{self.gain(k):+.2f} at {k}" for k in BUDGETS if k <= self.largest)
-            return f"Certificates can pay up to K = {self.largest}: prove (label ballots), expected gain over {over} {gains}."
+            return (
+                f"Label ballots can pay up to K = {self.largest}: prove (label ballots), expected gain over {over} {gains}; "
+                "a network trained from them (ballots) may reach further."
+            )
         if self.way == "smooth":
             return (
                 f"The wall of degrees leaves little: at K = {SMALL} smoothing with little noise may pay, "

@@ -52,7 +52,10 @@ def test_class_names_are_numbered_in_order(read):
         ({"features": "node\na\nb\nc\n"}, "no feature columns"),
         ({"labels": "node,label\na,0\na,1\n"}, "lists node a twice"),
         ({"labels": "node,label\nq,0\n"}, "'q' is not a node"),
-        ({"labels": "node,label\na,-1\nb,0\n"}, "label -1 is out of range"),
+        (
+            {"labels": "node,label\na,-1\nb,0\n"},
+            "label -1 is out of range; .*leave a label empty where it is unknown",
+        ),
         ({"labels": "node,label\na,99999\nb,0\n"}, "label 99999 is out of range"),
         ({"labels": "node,label\na,x\nb,x\n"}, "one class only"),
         ({"labels": "node,label\na,\nb,\n"}, "no labels"),

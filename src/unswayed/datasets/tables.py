@@ -253,7 +253,7 @@ def _classes(texts: list[str], path: Path) -> tuple[tuple[str, ...], list[int]]:
         wrong = next((value for value in number.values() if not 0 <= value < MAX_CLASSES), None)
         if wrong is not None:
             raise InputError(
-                f"{path}: label {wrong} is out of range; number classes from 0 up to {MAX_CLASSES - 1}."
+                f"{path}: label {wrong} is out of range; number classes from 0 up to {MAX_CLASSES - 1}, and leave a label empty where it is unknown."
             )
         names = tuple(map(str, range(max(number.values(), default=-1) + 1)))
     if len(names) < 2:
