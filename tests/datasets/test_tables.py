@@ -46,6 +46,7 @@ def test_class_names_are_numbered_in_order(read):
         ({"edges": "source,target\n"}, "no rows"),
         ({"edges": ""}, "not a readable CSV"),
         ({"features": "node,f\na,1\na,2\n"}, "lists node a twice"),
+        ({"features": "node,f\na,1\n,2\nb,1\n", "edges": "source,target\na,\nb,a\n"}, "a row without a node"),
         ({"features": "node,f\na,nan\nb,1\nc,1\n"}, "of node a|for node a"),
         ({"features": "node,f\na,inf\nb,1\nc,1\n"}, "NaN, infinite or far too large for node a"),
         ({"features": "node,f\na,red\nb,1\nc,1\n"}, "'red' of node a is not a number; .* column of 0 and 1"),

@@ -45,6 +45,8 @@ def read_csv(
     """
     names, x = _features(Path(features))
     number = {name: i for i, name in enumerate(names)}
+    if "" in number:  # every edge whose end is missing would lead there
+        raise InputError(f"{features} has a row without a node; give it a name or drop the row.")
     if len(number) != len(names):
         raise InputError(f"{features} lists node {_repeated(names)} twice; keep one row a node.")
     edge_index = _edges(Path(edges), number)
