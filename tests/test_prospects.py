@@ -6,7 +6,7 @@ from torch_geometric.data import Data
 import unswayed as us
 from unswayed import prospects
 from unswayed.ballots.meaning import suited
-from unswayed.models.floors import Floor
+from unswayed.models.floors import Floor, floor
 
 
 def communities(n, inside, outside, seed=0):
@@ -147,6 +147,8 @@ def test_a_strong_network_on_a_thin_graph_is_sent_to_little_noise():
         ([-1, -1, 0], {}, "at least two"),
         ([0, 1], {}, "each of the 3 nodes"),
         ([0, 1, 1], {"floor": 2.0}, "between 0 and 1"),
+        ([0, 1, 1], {"floor": floor}, "between 0 and 1"),  # the function, in place of what it found
+        ([0, 1, 1], {"floor": "0.7"}, "between 0 and 1"),
     ],
 )
 def test_what_cannot_be_estimated_is_one_sentence(known, more, sentence):

@@ -150,7 +150,7 @@ def prospect(data: Any, known: Any, *, floor: Any = None, accuracy: float | None
     if len(told) < 2:
         raise InputError("A prospect needs known labels of at least two nodes.")
     for name, share in (("floor", floor), ("accuracy", accuracy)):
-        if share is not None and not 0 <= share <= 1:
+        if share is not None and not (hasattr(share, "__float__") and 0 <= share <= 1):
             raise InputError(f"{name} is a share of right answers, between 0 and 1, not {share!r}.")
     count = labels[told].bincount(minlength=classes)
     beside: dict[str, Any] = {"rarer": float(count.min()) / len(told) if classes == 2 else None}

@@ -101,3 +101,5 @@ def test_a_rare_class_is_as_frequent_among_those_who_choose_as_among_the_rest(to
 def test_what_cannot_be_split_is_one_sentence(toy, seed, how, words):
     with pytest.raises(InputError, match=words):
         datasets.split(toy, seed, **how)
+    with pytest.raises(InputError, match=r"A dataset is expected, not Data; .*from_data"):
+        datasets.split(toy.graph, 0)

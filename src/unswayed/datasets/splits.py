@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from unswayed.datasets.catalog import ENTRIES
-from unswayed.datasets.loading import Dataset
+from unswayed.datasets.loading import Dataset, check_dataset
 from unswayed.errors import InputError
 
 VALIDATION = 500  # nodes that choose hyper-parameters and the stopping step; never test nodes
@@ -62,6 +62,7 @@ def split(
     remaining ones with "rest"; 100 test nodes are the first 100 of the rest. Graphs: a tenth to test on, a tenth of the
     others to choose with.
     """
+    check_dataset(dataset)
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise InputError(f"seed must be a whole number from 0 up, not {seed!r}.")
     labels = dataset.labels.numpy()
