@@ -6,7 +6,7 @@ from torch_geometric.data import Data
 import unswayed as us
 from unswayed import prospects
 from unswayed.ballots.meaning import suited
-from unswayed.models.floors import Floor
+from unswayed.models.floors import Floor, floor
 
 
 def communities(n, inside, outside, seed=0):
@@ -32,7 +32,8 @@ def test_dense_communities_can_be_proved_and_the_estimate_is_close_to_what_is_pr
     known = half_known(data)
     ahead = us.prospect(data, known)
     assert ahead.way == "prove"
-    assert "prove (label ballots)" in str(ahead)  # the model that the estimate is of
+    assert f"Label ballots can pay up to K = {ahead.largest}: prove (label ballots)" in str(ahead)
+    assert "a network trained from them (ballots) may reach further" in str(ahead)
     assert ahead.floor == pytest.approx(0.5, abs=0.05)
     proofs = us.prove(us.LabelBallots(2).freeze(data, known=known), us.Row(data, torch.arange(300)))
     for k in (1, 5, 10, 20):
@@ -146,6 +147,8 @@ def test_a_strong_network_on_a_thin_graph_is_sent_to_little_noise():
         ([-1, -1, 0], {}, "at least two"),
         ([0, 1], {}, "each of the 3 nodes"),
         ([0, 1, 1], {"floor": 2.0}, "between 0 and 1"),
+        ([0, 1, 1], {"floor": floor}, "between 0 and 1"),  # the function, in place of what it found
+        ([0, 1, 1], {"floor": "0.7"}, "between 0 and 1"),
     ],
 )
 def test_what_cannot_be_estimated_is_one_sentence(known, more, sentence):

@@ -112,7 +112,10 @@ class Prospect:
         if self.way == "prove":
             over = MOST_COMMON if self.floor_of == MOST_COMMON else "the floor"
             gains = ", ".join(f"{self.gain(k):+.2f} at {k}" for k in BUDGETS if k <= self.largest)
-            return f"Certificates can pay up to K = {self.largest}: prove (label ballots), expected gain over {over} {gains}."
+            return (
+                f"Label ballots can pay up to K = {self.largest}: prove (label ballots), expected gain over {over} {gains}; "
+                "a network trained from them (ballots) may reach further."
+            )
         if self.way == "smooth":
             return (
                 f"The wall of degrees leaves little: at K = {SMALL} smoothing with little noise may pay, "
@@ -147,7 +150,7 @@ def prospect(data: Any, known: Any, *, floor: Any = None, accuracy: float | None
     if len(told) < 2:
         raise InputError("A prospect needs known labels of at least two nodes.")
     for name, share in (("floor", floor), ("accuracy", accuracy)):
-        if share is not None and not 0 <= share <= 1:
+        if share is not None and not (hasattr(share, "__float__") and 0 <= share <= 1):
             raise InputError(f"{name} is a share of right answers, between 0 and 1, not {share!r}.")
     count = labels[told].bincount(minlength=classes)
     beside: dict[str, Any] = {"rarer": float(count.min()) / len(told) if classes == 2 else None}

@@ -39,8 +39,9 @@ def slow_meaning(data, known, classes, n):
         together = np.zeros((classes, classes))
         for u in range(n):
             for v in around[u] if known[u] >= 0 else ():
-                if (known[v] >= 0) == sure:
-                    together[:, known[u]] += slow_label_ballot(v, u, around, known, classes)
+                if known[v] >= 0 or not sure:  # hearsay is what v would say were its own label not known
+                    heard = known if sure else [*known[:v], -1, *known[v + 1 :]]
+                    together[:, known[u]] += slow_label_ballot(v, u, around, heard, classes)
         usual = together.sum(axis=1) / max(together.sum(), 1e-300)
         table = np.zeros((classes, classes))
         for a in range(classes):
@@ -153,3 +154,10 @@ def test_without_a_known_label_there_is_nothing_to_read_a_meaning_off():
     data = market()
     with pytest.raises(InputError, match="there is none"):
         us.meaning_of(data, torch.full((200,), -1), 2)
+
+
+def test_what_hearsay_means_is_known_also_where_every_label_is():
+    data = market()
+    known, heard = us.meaning_of(data, data.y)
+    assert torch.equal(known.sign(), torch.tensor([[-1.0, 1.0], [1.0, -1.0]]))
+    assert torch.equal(heard.sign(), -known.sign())  # who deals with my kind is of the other

@@ -36,6 +36,16 @@ def test_frontier_names_proofs_where_these_are_expected_to_hold_more(call, group
     assert "Label ballots" not in call(*words)[1]
 
 
+def test_frontier_says_how_far_proofs_pay_where_more_was_wanted(call, groups):
+    """What it said of noise was all that it said there."""
+    groups(True)
+    words = ["frontier", *FILES, "--betas", "0.8", "--samples", "2000", "--count", "10", "--want-size", "10"]
+    _, out, _ = call(*words)
+    said = " ".join(out.split())
+    assert "right at K = 10, and to pay up to K = " in said
+    assert out.rstrip().endswith("--model label-ballots")
+
+
 def test_frontier_warns_of_a_model_that_says_the_same_to_all(call, call_json, groups, here):
     groups(True)
     (here / "same.py").write_text(

@@ -1,4 +1,4 @@
-"""`unswayed prove` where like does not go with like: said, heeded, and read off links of nobody who is asked about."""
+"""`unswayed prove` where like does not go with like: said, heeded, and read off no link of a stranger who is asked about."""
 
 from types import SimpleNamespace
 
@@ -39,6 +39,21 @@ def test_it_is_said_and_most_are_proved_right(call, call_json, market):
     accuracy = call_json("prove", *FILES, "--no-floor")["certified_accuracy"]
     assert accuracy["0"] > 0.7
     assert accuracy["1"] > 0.4
+
+
+def test_strangers_are_listened_to_also_where_all_of_them_are_asked_about(call_json, market):
+    """No stranger has a link left to read hearsay off, as in every graph whose labels are all told, or asked about."""
+    dataset, parts = market
+    told = torch.cat([parts.train, parts.val])
+    known = torch.full_like(dataset.labels, -1).index_copy(0, told, dataset.labels[told])
+    model = us.LabelBallots(3, meaning=us.meaning_of(dataset.graph, known)).freeze(dataset.graph, known=known)
+    best = us.prove(model, us.Row(dataset.graph, parts.test)).accuracy(
+        dataset.labels[parts.test], at=[0, 1, 3]
+    )
+    found = call_json("prove", *FILES, "--no-floor")["certified_accuracy"]
+    assert np.abs([found["0"], found["1"], found["3"]] - best).max() < 0.06
+    everybody = call_json("prove", *FILES, "--no-floor", "--nodes", "all")["certified_accuracy"]
+    assert everybody["0"] > 0.7
 
 
 def test_of_a_network_it_is_said_too_and_that_few_choose_it(call, market, monkeypatch):

@@ -41,6 +41,11 @@ def test_overlap_is_refused():
         Split(one, one, torch.tensor([2]))
 
 
+def test_names_in_a_split_are_one_sentence():
+    with pytest.raises(InputError, match="test must be a mask, or numbers of targets"):
+        Split(torch.arange(3), torch.arange(3, 6), ["anna", "ben"])
+
+
 def test_more_test_nodes_than_there_are(toy):
     with pytest.raises(InputError, match="'rest'"):
         datasets.split(toy, 0, test=900)
@@ -96,3 +101,5 @@ def test_a_rare_class_is_as_frequent_among_those_who_choose_as_among_the_rest(to
 def test_what_cannot_be_split_is_one_sentence(toy, seed, how, words):
     with pytest.raises(InputError, match=words):
         datasets.split(toy, seed, **how)
+    with pytest.raises(InputError, match=r"A dataset is expected, not Data; .*from_data"):
+        datasets.split(toy.graph, 0)

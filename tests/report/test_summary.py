@@ -106,7 +106,7 @@ def test_sizes_without_limit_do_not_stretch_the_axis():
 
 
 @pytest.mark.parametrize(
-    "bad", [{"truth": [1, 2]}, {"attacked": [1]}, {"floor": 1.5}, {"floor": float("nan")}]
+    "bad", [{"truth": [1, 2]}, {"attacked": [1]}, {"floor": 1.5}, {"floor": float("nan")}, {"floor": min}]
 )
 def test_what_does_not_fit_is_refused(certs, bad):
     with pytest.raises(InputError):

@@ -112,6 +112,12 @@ def two_hop(links: Links, known: Tensor, classes: int, sharpness: float) -> Said
     return Said(torch.where(sure, labels[speaker], sharpened(rows, sharpness)), speaker, row)
 
 
+def hearsay(links: Links, known: Tensor, classes: int, sharpness: float) -> Tensor:
+    """float64[2m, C]: what the voter of each link says by its neighbours' labels alone, its own and that at the other end left out."""
+    counts = _counted(links, known, classes)[links.voter]
+    return sharpened(counts - own_labels(known, classes)[links.target], sharpness)
+
+
 def _counted(links: Links, known: Tensor, classes: int) -> Tensor:
     """float64[n, C]: how many neighbours of each node are known to have each label."""
     told = known[links.voter]

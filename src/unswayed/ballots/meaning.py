@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unswayed.ballots.labels import as_labels, read_known, two_hop, unlike
+from unswayed.ballots.labels import as_labels, hearsay, own_labels, read_known, unlike
 from unswayed.ballots.links import Links
 from unswayed.ballots.networks import SHARPNESS, LabelBallots
 from unswayed.errors import InputError
@@ -21,7 +21,8 @@ def meaning_of(data: Any, known: Any, classes: int | None = None) -> Tensor:
     """float64[2, C, C]: how loudly a neighbour known to be of class a, or said to be by its own neighbours, speaks for class c.
 
     It is log Pr(a | c) / Pr(a) over the links of nodes whose label is known, and no node's own label is part of what it is
-    told. Each row is brought to a range of one: an attacker would add links to whoever is loudest. Like
+    told. What neighbours say of a voter is read off voters of known label, too, as though theirs were not: often no others are
+    there. Each row is brought to a range of one: an attacker would add links to whoever is loudest. Like
     weights it is made once, before any attack; `known` int[n], −1 where unknown.
     """
     links, labels = Links.of(data), as_labels(known)
@@ -29,10 +30,11 @@ def meaning_of(data: Any, known: Any, classes: int | None = None) -> Tensor:
     labels = read_known(labels, links.nodes, count).to(links.voter.device)
     if not bool((labels[links.target] >= 0).any()):
         raise InputError("What labels mean is read off links of nodes whose label is known; there is none.")
-    said = two_hop(links, labels, count, SHARPNESS)
-    told, sure = labels[links.target] >= 0, labels[links.voter] >= 0
-    rows, own = said.rows[said.row], labels[links.target].clamp(min=0)
-    return torch.stack([_range_one(_told(rows[where], own[where])) for where in (told & sure, told & ~sure)])
+    own = labels[links.target]
+    told, sure = own >= 0, labels[links.voter] >= 0
+    said = own_labels(labels, count)[links.voter], hearsay(links, labels, count, SHARPNESS)
+    tables = [_told(rows[where], own[where]) for rows, where in zip(said, (told & sure, told), strict=True)]
+    return torch.stack([_range_one(table) for table in tables])
 
 
 def suited(data: Any, known: Any, classes: int) -> LabelBallots:

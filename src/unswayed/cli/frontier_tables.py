@@ -58,14 +58,16 @@ def show(
 def show_proofs(ahead: "Prospect", want: int, reached: float, command: str) -> None:
     """Say where proofs without noise are expected to hold more than the best of these noises."""
     expected = ahead.certified(want)
-    if ahead.way != "prove" or want > ahead.largest or expected <= reached:
+    if not ahead.largest or expected <= reached:
         return
     from unswayed.report.rounding import percent
 
     place = console()
     place.print()
-    told = f"Label ballots need no noise, and are expected to prove about {percent(expected)} right at K = {want}:"
-    place.print(Text(told))
+    told = f"Label ballots need no noise, and are expected to prove about {percent(expected)} right at K = {want}"
+    if want > ahead.largest:
+        told += f", and to pay up to K = {ahead.largest}"
+    place.print(Text(f"{told}:"))
     place.print(Text(command, style="bold"), soft_wrap=True)
 
 

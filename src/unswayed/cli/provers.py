@@ -49,12 +49,13 @@ def make_model(plan: "ProvePlan") -> Any:
 
 
 def _label_ballots(plan: "ProvePlan") -> Any:
-    """Untrained, frozen; where like does not go with like, that is said and heeded, read off links of nobody who is asked about."""
+    """Untrained, frozen; where like does not go with like, that is said and heeded, read off no link of a stranger who is asked about."""
     from unswayed.ballots.links import Links
     from unswayed.ballots.meaning import suited
 
-    graph, known = plan.dataset.graph, plan.known
-    ballots = suited(Links.of(graph).without(plan.targets.ids), known, plan.dataset.num_classes)
+    graph, known, asked = plan.dataset.graph, plan.known, plan.targets.ids
+    strangers = asked[known[asked] < 0]  # without the links of all nodes nothing is left to read
+    ballots = suited(Links.of(graph).without(strangers), known, plan.dataset.num_classes)
     if ballots.meaning is not None:
         note(UNLIKE)
     return ballots.freeze(graph, known=known)

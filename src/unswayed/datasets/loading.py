@@ -58,6 +58,14 @@ class Dataset:
         return labels
 
 
+def check_dataset(dataset: object) -> None:
+    """Refuse what is no dataset, and say what makes one."""
+    if not isinstance(dataset, Dataset):
+        raise InputError(
+            f"A dataset is expected, not {type(dataset).__name__}; unswayed.datasets.from_data makes one of your own data."
+        )
+
+
 def _check_features(x: Tensor | None, columns: int) -> None:
     """Refuse what networks would not learn from, or would learn nonsense from in silence."""
     if x is None or x.layout != torch.strided or x.dtype != torch.float32 or x.shape[1:] != (columns,):

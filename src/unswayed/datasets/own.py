@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from unswayed.datasets.loading import Dataset
+from unswayed.datasets.loading import Dataset, check_dataset
 from unswayed.datasets.splits import Split
 from unswayed.errors import DoubtfulSetting, InputError
 from unswayed.sampling.inputs import checked_edges, unpacked
@@ -27,7 +27,8 @@ def from_data(data: Data | Sequence[Data], *, classes: int | None = None) -> Dat
         return Dataset("own", "node", _features(data), _count(graph.y, classes), data=graph)
     if not isinstance(data, Sequence) or not data or not all(isinstance(graph, Data) for graph in data):
         raise InputError(
-            f"from_data takes a Data of torch_geometric or a list of them, not {type(data).__name__}."
+            f"from_data takes a Data of torch_geometric or a list of them, not {type(data).__name__}; "
+            "torch_geometric.utils.from_networkx makes one of a networkx graph."
         )
     widths = sorted({_features(graph) for graph in data})
     if len(widths) > 1:
@@ -42,10 +43,7 @@ def from_data(data: Data | Sequence[Data], *, classes: int | None = None) -> Dat
 
 def check_parts(dataset: Any, split: Any) -> None:
     """Refuse what is no dataset or no split, and parts that name targets which are not there or have no label to learn."""
-    if not isinstance(dataset, Dataset):
-        raise InputError(
-            f"A dataset is expected, not {type(dataset).__name__}; unswayed.datasets.from_data makes one of your own data."
-        )
+    check_dataset(dataset)
     if not isinstance(split, Split):
         raise InputError(
             f"A split is expected, not {type(split).__name__}; give unswayed.datasets.Split(train, val, test), as numbers or masks."

@@ -8,10 +8,11 @@ import torch
 from torch import Tensor
 
 from unswayed.datasets.catalog import ENTRIES
-from unswayed.datasets.loading import Dataset
+from unswayed.datasets.loading import Dataset, check_dataset
 from unswayed.errors import InputError
 
 VALIDATION = 500  # nodes that choose hyper-parameters and the stopping step; never test nodes
+PLACES = "{} must be a mask, or numbers of targets from 0 up, in one row."
 DECLARED = {*ENTRIES, "karate"}  # whose splits are what they have always been
 
 
@@ -25,12 +26,15 @@ class Split:
 
     def __post_init__(self) -> None:
         for part in ("train", "val", "test"):
-            given = torch.as_tensor(getattr(self, part))
+            try:
+                given = torch.as_tensor(getattr(self, part))
+            except (TypeError, ValueError, RuntimeError) as error:
+                raise InputError(PLACES.format(part)) from error
             places = given.nonzero()[:, 0] if given.dtype == torch.bool else given
             if not places.numel():
                 raise InputError("train, val and test must each hold at least one target.")
             if given.ndim != 1 or places.is_floating_point() or int(places.min()) < 0:
-                raise InputError(f"{part} must be a mask, or numbers of targets from 0 up, in one row.")
+                raise InputError(PLACES.format(part))
             object.__setattr__(self, part, places)
         everything = torch.cat([self.train, self.val, self.test])
         if len(set(everything.tolist())) != len(everything):
@@ -58,6 +62,7 @@ def split(
     remaining ones with "rest"; 100 test nodes are the first 100 of the rest. Graphs: a tenth to test on, a tenth of the
     others to choose with.
     """
+    check_dataset(dataset)
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise InputError(f"seed must be a whole number from 0 up, not {seed!r}.")
     labels = dataset.labels.numpy()

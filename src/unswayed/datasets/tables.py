@@ -45,6 +45,8 @@ def read_csv(
     """
     names, x = _features(Path(features))
     number = {name: i for i, name in enumerate(names)}
+    if "" in number:  # every edge whose end is missing would lead there
+        raise InputError(f"{features} has a row without a node; give it a name or drop the row.")
     if len(number) != len(names):
         raise InputError(f"{features} lists node {_repeated(names)} twice; keep one row a node.")
     edge_index = _edges(Path(edges), number)
@@ -253,7 +255,7 @@ def _classes(texts: list[str], path: Path) -> tuple[tuple[str, ...], list[int]]:
         wrong = next((value for value in number.values() if not 0 <= value < MAX_CLASSES), None)
         if wrong is not None:
             raise InputError(
-                f"{path}: label {wrong} is out of range; number classes from 0 up to {MAX_CLASSES - 1}."
+                f"{path}: label {wrong} is out of range; number classes from 0 up to {MAX_CLASSES - 1}, and leave a label empty where it is unknown."
             )
         names = tuple(map(str, range(max(number.values(), default=-1) + 1)))
     if len(names) < 2:

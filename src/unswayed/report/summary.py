@@ -243,10 +243,11 @@ def summarise(
         raise InputError("There are no targets, so there is nothing to report.")
     if certs.places > 1 and not floor is base is positive is None:
         raise InputError(f"A floor, base or flag is about one answer, not the {certs.places} most probable.")
-    accuracy = None if floor is None else float(getattr(floor, "accuracy", floor))
+    accuracy = getattr(floor, "accuracy", floor)
     for name, share in (("floor", accuracy), ("base", base)):
-        if share is not None and not 0 <= share <= 1:
+        if share is not None and not (hasattr(share, "__float__") and 0 <= share <= 1):
             raise InputError(f"The {name} must be an accuracy between 0 and 1, not {share}.")
+    accuracy = None if accuracy is None else float(accuracy)
     certs = certs.named(targets=names, classes=class_names)
     known = None if truth is None else certs.about.places(truth)
     return Summary(

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from unswayed.datasets import Split, from_data
 from unswayed.errors import InputError
 from unswayed.models.floors import floor
-from unswayed.models.training import fit
+from unswayed.models.training import BallotSettings, fit
 from unswayed.models.training.pairs import PairSettings
 
 
@@ -62,5 +62,5 @@ def test_arguments_that_no_training_can_follow(ask: Callable[..., Any], name: st
 
 @pytest.mark.parametrize("settings", [{}, PairSettings()])
 def test_settings_of_something_else(settings: Any) -> None:
-    with pytest.raises(InputError, match="must be a BallotSettings here"):
+    with pytest.raises(InputError, match=rf"must be {BallotSettings.__module__}\.BallotSettings here"):
         fit("ballots", from_data(graph()), PARTS, settings=settings)

@@ -45,5 +45,7 @@ def _check_teacher(dataset: Dataset, split: Split, protocol: str, teacher: Any) 
 def settled(settings: Settings | None, kind: type[Settings]) -> Settings:
     """The settings, or the usual ones; refused if they are another recipe's (an empty dictionary would be ignored)."""
     if settings is not None and not isinstance(settings, kind):
-        raise InputError(f"settings must be a {kind.__name__} here, not {type(settings).__name__}.")
+        raise InputError(
+            f"settings must be {kind.__module__}.{kind.__name__} here, not {type(settings).__name__}."
+        )
     return kind() if settings is None else settings

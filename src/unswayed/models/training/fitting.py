@@ -72,7 +72,7 @@ def fit(
     `model_name` may be a module of your own, `forward(x, edge_index)` (for graphs with `batch`), which is then trained as it is.
     `teacher` gives the soft labels of every visible node where they are already known. The model "ballots" is a
     `BallotNetwork` trained against the worst changes of a row and frozen on the whole graph, for graphs `PairBallots`, ready
-    for `prove`; it knows no recipes.
+    for `prove`; it knows no recipes, and `settings=BallotSettings(attack_size=2)` says what it is to withstand.
     """
     if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
         raise InputError(f"threads must be a whole number from 1 up, or None (timed), not {threads!r}.")
