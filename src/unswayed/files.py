@@ -17,6 +17,7 @@ from unswayed.errors import InputError, StoreError, WorldError
 
 MAX_BYTES = 2**33  # a file larger than this when unpacked is refused before it is read
 HEADER = "about"  # the name under which the JSON header lies among the arrays
+OURS = (b"<!doctype html", b"target,label,")  # how reports and tables begin
 HOLDS = "holds"  # in the header: which arrays there are, since a damaged list of contents may hide some
 
 
@@ -43,6 +44,21 @@ def write_atomically(path: Path, content: bytes) -> None:
         ) from error
     except OSError as error:
         raise WorldError(f"{path} could not be written: {error.strerror or error}.") from error
+
+
+def check_ours(path: Path) -> None:
+    """Refuse to write over what is neither a report nor a table of ours: somebody's data, most likely."""
+    if not path.is_file():
+        return
+    try:
+        with path.open("rb") as file:
+            start = file.read(20)
+    except OSError as error:
+        raise WorldError(f"{path} could not be read: {error.strerror or error}.") from error
+    if start and not start.startswith(OURS):
+        raise InputError(
+            f"{path} is there already and is no report or table of unswayed; choose another name."
+        )
 
 
 def _replace(path: Path, content: bytes) -> None:

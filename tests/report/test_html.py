@@ -144,6 +144,16 @@ def test_a_missing_folder_is_said(certs, tmp_path):
         write_report(tmp_path / "no such folder" / "r.html", certs)
 
 
+def test_what_is_no_report_is_not_written_over(certs, tmp_path):
+    data = tmp_path / "E.csv"
+    data.write_text("source,target\n1,2\n")
+    with pytest.raises(InputError, match="E.csv is there already and is no report"):
+        write_report(data, certs)
+    assert data.read_text() == "source,target\n1,2\n"
+    page = tmp_path / "page.html"
+    assert write_report(page, certs) == write_report(page, certs) == page
+
+
 def test_attacks_appear_beside_the_certificates(certs, truth):
     attacked = np.where(certs.size >= 0, certs.size + 2, -1)
     page = render(summarise(certs, truth=truth, attacked=attacked))

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from unswayed.errors import DoubtfulSetting, InputError
+from unswayed.files import check_ours
 
 PACKAGE = Path(__file__).parents[1]
 
@@ -69,19 +70,8 @@ def beside(path: Path | None) -> Path | None:
         raise InputError(f"{path} is a folder; name a file in it, such as {path / 'report.html'}.")
     if path is not None:
         check_writable(path.absolute().parent, path.name)
-        _check_ours(path)
+        check_ours(path)
     return path
-
-
-def _check_ours(path: Path) -> None:
-    """Refuse to write over what is neither a report nor a table of ours: somebody's data, most likely."""
-    if path.is_file():
-        with path.open("rb") as file:
-            start = file.read(20)
-        if start and not start.startswith((b"<!doctype html", b"target,label,")):
-            raise InputError(
-                f"{path} is there already and is no report or table of unswayed; choose another name."
-            )
 
 
 def check_apart(read: Iterable[Path | str | None], *written: Path | None) -> None:

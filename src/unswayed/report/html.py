@@ -18,7 +18,7 @@ import numpy.typing as npt
 from unswayed._version import __version__
 from unswayed.certificates import Certified
 from unswayed.certificates.presenting import plural
-from unswayed.files import write_atomically
+from unswayed.files import check_ours, write_atomically
 from unswayed.report import charts
 from unswayed.report.advice import advice
 from unswayed.report.alone import median_of, walls, withstands_all
@@ -39,6 +39,7 @@ def write_report(path: str | os.PathLike[str], certs: Certified, *, data: Any = 
     stay flagged: adds certified recall and precision).
     """
     where = Path(path)
+    check_ours(where)
     check_keywords("write_report", about, [*signature(summarise).parameters][1:])
     if data is not None and getattr(certs, "unit", "") == "graph":  # no certificate? refused below
         from unswayed.sampling.inputs import unpacked  # late: a report without pictures needs no torch
