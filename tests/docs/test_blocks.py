@@ -22,7 +22,7 @@ from pathlib import Path
 
 import pytest
 
-from unswayed.models import floors
+from unswayed.models.floors import graphs
 from unswayed.models.training import pairs
 
 ROOT = Path(__file__).parents[2]
@@ -163,7 +163,7 @@ def empty_folder(tmp_path, monkeypatch):
 def test_every_block_runs(path, empty_folder, monkeypatch):
     page = Page(name_of(path))
     monkeypatch.setitem(sys.modules, page.module.__name__, page.module)
-    monkeypatch.setattr(floors, "COUNTS_STEPS", 60)  # whole graphs are learnt in a tenth of the steps
+    monkeypatch.setattr(graphs, "COUNTS_STEPS", 60)  # whole graphs are learnt in a tenth of the steps
     monkeypatch.setattr(pairs, "PairSettings", partial(pairs.PairSettings, steps=40, warm_up=8))
     for block in blocks_of(path.read_text()):
         page.run(block)

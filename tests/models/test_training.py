@@ -10,7 +10,9 @@ from unswayed import datasets
 from unswayed.datasets import Dataset, Split
 from unswayed.errors import InputError
 from unswayed.models import build
-from unswayed.models.floors import alike, floor, floors
+from unswayed.models.floors import floor, floors, nodes
+from unswayed.models.floors.nodes import alike
+from unswayed.models.floors.perceptrons import Perceptron
 from unswayed.models.training import RECIPES, fit, untrained
 from unswayed.models.training.clean import CleanSettings
 from unswayed.models.training.graphs import GraphPool, GraphSettings
@@ -32,8 +34,9 @@ def small_teachers(monkeypatch):
     """One short teacher of each kind: what is tested is who sees what, not how good they are."""
     monkeypatch.setattr("unswayed.models.training.teacher.MEMBERS", 1)
     monkeypatch.setattr("unswayed.models.training.teacher.CleanSettings", lambda: CleanSettings(steps=30))
-    monkeypatch.setattr("unswayed.models.floors.LABELS", CleanSettings(steps=60))
-    monkeypatch.setattr("unswayed.models.floors.DISTILLED", CleanSettings(steps=60, weight_decay=0.0))
+    quick = Perceptron(64, CleanSettings(steps=60, weight_decay=0.0))
+    monkeypatch.setitem(nodes.FROM_LABELS, "mlp", Perceptron(64, CleanSettings(steps=60)))
+    monkeypatch.setitem(nodes.DISTILLED, "mlp-distilled", quick)
 
 
 @pytest.fixture(scope="module")

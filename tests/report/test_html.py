@@ -147,7 +147,7 @@ def test_a_missing_folder_is_said(certs, tmp_path):
 def test_what_is_no_report_is_not_written_over(certs, tmp_path):
     data = tmp_path / "E.csv"
     data.write_text("source,target\n1,2\n")
-    with pytest.raises(InputError, match="E.csv is there already and is no report"):
+    with pytest.raises(InputError, match=r"E\.csv is there already and is no report"):
         write_report(data, certs)
     assert data.read_text() == "source,target\n1,2\n"
     page = tmp_path / "page.html"

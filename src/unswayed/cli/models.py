@@ -99,7 +99,7 @@ def warn_before_training(plan: "Task") -> None:
 
 def _warn_of_large(dataset: Dataset) -> None:
     """Networks learn little from features of very different sizes; whose numbers they are decides how to scale them."""
-    from unswayed.models.floors import LARGE
+    from unswayed.models.floors.nodes import LARGE
 
     if dataset.task == "graph" or not dataset.num_features:
         return
@@ -160,7 +160,7 @@ def _teacher(plan: Task) -> Any:
 @lru_cache(maxsize=1)
 def _soft_labels(dataset: Dataset, parts: Split, protocol: str, seed: int, device: str) -> Any:
     """What a distilled model and its floor both learn from: the slow part of either, so computed once."""
-    from unswayed.models.floors import alike
+    from unswayed.models.floors.nodes import alike
     from unswayed.models.training.teacher import soft_labels
     from unswayed.models.training.view import view
 

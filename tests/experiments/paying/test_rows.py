@@ -24,7 +24,7 @@ from unswayed.experiments.paying import (
     results,
 )
 from unswayed.experiments.paying.rows import AT, allowed, gains, rows_of, with_new_floors
-from unswayed.models.structure_free import ALL_SEEN
+from unswayed.models.floors.every import ALL_SEEN
 
 from ..shared import FIELDS
 

@@ -18,7 +18,7 @@ from unswayed.experiments.paying import (
 from unswayed.experiments.paying.rows import rows_of
 from unswayed.models import build
 from unswayed.models.floors import Floor
-from unswayed.models.structure_free import ALL_SEEN
+from unswayed.models.floors.every import ALL_SEEN
 from unswayed.models.training.own_scores import MEMBERS
 
 

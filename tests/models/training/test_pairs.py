@@ -10,7 +10,7 @@ import unswayed as us
 from unswayed.ballots.pairs import PairBallots
 from unswayed.datasets import Dataset, Split
 from unswayed.errors import InputError
-from unswayed.models import floors
+from unswayed.models.floors import floor, graphs
 from unswayed.models.training.counted import Counted
 from unswayed.models.training.pairs import PairSettings, Voting, fit_pairs
 
@@ -22,7 +22,7 @@ QUICK = PairSettings(
 @pytest.fixture(autouse=True)
 def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Structure-free models learn these graphs in a moment."""
-    monkeypatch.setattr(floors, "COUNTS_STEPS", 60)
+    monkeypatch.setattr(graphs, "COUNTS_STEPS", 60)
 
 
 def shapes(count: int = 60, features: int = 2) -> tuple[Dataset, Split]:
@@ -102,12 +102,12 @@ def test_no_more_is_counted_as_proved_than_proofs_have(members: int) -> None:
 @pytest.mark.parametrize("features", [2, 0])
 def test_with_silent_links_it_is_the_floor_itself(features: int) -> None:
     dataset, split = shapes(30, features)
-    best = floors.floor(dataset, split, seed=1)
+    best = floor(dataset, split, seed=1)
     network = fit_pairs(dataset, split, seed=1, settings=PairSettings(voting=()))
     proofs = us.prove(network, us.AllPairs(list(dataset.graphs)))
     assert (proofs.size == 66).all()
     assert proofs.label.tolist() == best.predictions.tolist()
-    assert set(PairSettings().silent) == set(floors.COUNTS)
+    assert set(PairSettings().silent) == set(graphs.COUNTS)
 
 
 def test_links_are_learnt_where_they_say_more_than_nodes_and_proved() -> None:

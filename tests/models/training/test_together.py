@@ -38,7 +38,7 @@ def graphs_of(features):
 
 
 def short_floors(monkeypatch):
-    monkeypatch.setattr("unswayed.models.floors.COUNTS_STEPS", 60)
+    monkeypatch.setattr("unswayed.models.floors.graphs.COUNTS_STEPS", 60)
 
 
 @pytest.fixture(scope="module", params=[2, 0], ids=["features", "featureless"])
@@ -149,7 +149,7 @@ def test_a_floor_is_judged_on_graphs_it_has_not_learnt(toys, monkeypatch):
         answers[graphs] = dataset.labels[graphs]
         return answers
 
-    monkeypatch.setattr("unswayed.models.floors._taught", by_heart)
+    monkeypatch.setattr("unswayed.models.floors.graphs._taught", by_heart)
     found = {option.name: option for option in floors(toys, parts)}
     assert (found["counts-linear"].validation, found["counts-linear"].accuracy) == (0.0, 0.0)
     known = sorted([*parts.train.tolist(), *parts.val.tolist()])

@@ -18,7 +18,7 @@ from unswayed.experiments.hiding.shared import deletions
 from unswayed.experiments.kept_results import Arrays, Facts
 from unswayed.experiments.paying.methods import Hearsay
 from unswayed.experiments.paying.smoothing import Tally, ballots_of
-from unswayed.models.structure_free import all_floors
+from unswayed.models.floors.every import all_floors
 from unswayed.models.training import fit
 from unswayed.models.training.ballot_settings import BallotSettings
 from unswayed.models.training.hashed import fit_hashed

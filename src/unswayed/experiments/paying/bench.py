@@ -13,7 +13,7 @@ from unswayed.datasets import Dataset, Split, load, split
 from unswayed.experiments.kept_results import Arrays, Facts
 from unswayed.experiments.paying import Case
 from unswayed.models.floors import Floor
-from unswayed.models.structure_free import all_floors
+from unswayed.models.floors.every import all_floors
 from unswayed.models.training.teacher import taught
 from unswayed.models.training.view import view
 

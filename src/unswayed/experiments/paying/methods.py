@@ -18,7 +18,8 @@ from unswayed.experiments.paying import DRAWN, FORETOLD, LIMIT, TIES_LOST, TRAIN
 from unswayed.experiments.paying.bench import CHANGES, Bench
 from unswayed.experiments.paying.others import flags, pairs
 from unswayed.experiments.paying.smoothing import smoothed
-from unswayed.models.floors import floor, most_common
+from unswayed.models.floors import floor
+from unswayed.models.floors.judging import most_common
 from unswayed.models.training import fit
 from unswayed.models.training.hashed import fit_hashed
 

@@ -33,7 +33,7 @@ from unswayed.experiments.paying.rows import (
 )
 from unswayed.experiments.rows import beside_earlier, read_rows, write_rows
 from unswayed.experiments.spread import plus_minus, standard_error
-from unswayed.models.structure_free import ALL_SEEN
+from unswayed.models.floors.every import ALL_SEEN
 
 Row = dict[str, Any]
 TOLD = {

@@ -22,7 +22,7 @@ from unswayed.experiments.paying import (
     Result,
     free_of_protocol,
 )
-from unswayed.models.structure_free import ALL_SEEN, fair
+from unswayed.models.floors.every import ALL_SEEN, fair
 from unswayed.theory.noise import noise_from_dict
 from unswayed.votes import Votes
 

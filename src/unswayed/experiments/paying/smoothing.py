@@ -18,8 +18,8 @@ from unswayed.experiments.kept_results import Arrays, Facts
 from unswayed.experiments.paying.bench import Bench
 from unswayed.models import build
 from unswayed.models.floors import Floor
+from unswayed.models.floors.every import ALL_SEEN, fair
 from unswayed.models.side_by_side import side_by_side
-from unswayed.models.structure_free import ALL_SEEN, fair
 from unswayed.models.training import fit
 from unswayed.models.training.own_scores import APART, MEMBERS
 

@@ -16,7 +16,8 @@ from torch_geometric.data import Data
 from unswayed.ballots.pairs import PairBallots
 from unswayed.datasets import Dataset, Split
 from unswayed.models.ensembles import Ensemble, Member
-from unswayed.models.floors import COUNTS, FOLDS, counts_taught, development, folds, most_common
+from unswayed.models.floors.graphs import COUNTS, FOLDS, counts_taught, development, folds
+from unswayed.models.floors.judging import most_common
 from unswayed.models.training.asked import settled
 from unswayed.models.training.counted import Counted
 from unswayed.models.training.keeping import Progress, seeded

@@ -90,13 +90,22 @@ def soft_labels(
 
 @threads(1)
 def taught(
-    seen: View, classes: int, *, seed: int = 0, device: str = "cpu", teachers: Iterable[str] = EVERY_TEACHER
+    seen: View,
+    classes: int,
+    *,
+    seed: int = 0,
+    device: str = "cpu",
+    teachers: Iterable[str] = EVERY_TEACHER,
+    done: Callable[[str], None] | None = None,
 ) -> Tensor:
-    """float[n, C]: what the best teacher says of every node it may see; training nodes keep their true labels."""
+    """float[n, C]: what the best teacher says of every node it may see; training nodes keep their true labels.
+
+    `done` is told of each network that has learnt.
+    """
     answers = [
         _spoken(seen, classes)
         if name == EVERY_TEACHER[0]
-        else soft_labels(seen, classes, seed=seed, device=device)
+        else soft_labels(seen, classes, seed=seed, device=device, done=done)
         for name in teachers
     ]
     best = max(answers, key=lambda soft: accuracy(soft[seen.val], seen.data.y[seen.val]))

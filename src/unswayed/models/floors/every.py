@@ -7,29 +7,18 @@ teacher said of validation nodes and others do not. Nodes without features leave
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from unswayed.datasets import Dataset, Split
-from unswayed.models.building import build
-from unswayed.models.floors import Floor, judged, most_common
-from unswayed.models.training.clean import CleanSettings, fit_clean
-from unswayed.models.training.keeping import seeded
-from unswayed.models.training.own_scores import APART, MEMBERS
+from unswayed.models.floors.judging import Floor, majority
+from unswayed.models.floors.nodes import taught_nodes
+from unswayed.models.floors.perceptrons import Lesson, Perceptron, Pupil, best_pupil
+from unswayed.models.training.clean import CleanSettings
 from unswayed.models.training.teacher import EVERY_TEACHER, taught
-from unswayed.models.training.view import View, alone, view
+from unswayed.models.training.view import view
 from unswayed.sampling.threads import threads
-
-
-@dataclass(frozen=True)
-class Perceptron:
-    """A width and the settings it learns with."""
-
-    hidden: int
-    settings: CleanSettings
-
 
 LABELS = (
     Perceptron(16, CleanSettings()),
@@ -59,24 +48,21 @@ def all_floors(
     The teacher is the one of `teachers` that did best on validation nodes. What it said under each protocol is read from, or
     else added to, `taught_already`.
     """
-    labels = dataset.labels
-    common = most_common(labels, split)
-    found = {"majority": judged("majority", torch.full_like(labels, common), labels, split)}
+    found = {"majority": majority(dataset.labels, split)}
     if not dataset.num_features:
         return found
     said = {} if taught_already is None else taught_already
     seen = view(dataset, split, "transductive").to(device)
-    found["labels"] = _best("labels", dataset, split, seen, LABELS, None, seed, seen.train)
+    found["labels"] = _best("labels", Lesson(dataset, split, seen, seen.train), LABELS, seed)
     for protocol in ("inductive", "transductive"):
         seen = view(dataset, split, protocol).to(device)
         if protocol not in said:
             said[protocol] = taught(seen, dataset.num_classes, seed=seed, device=device, teachers=teachers)
-        everyone = torch.ones(len(said[protocol]), dtype=torch.bool)
-        strangers = everyone.index_fill(0, seen.val.cpu(), False)
-        ways = {ALL_SEEN: everyone} if protocol == "inductive" else {}
-        for name, learnt in {f"distilled {protocol}": strangers if ways else everyone, **ways}.items():
-            nodes = learnt.nonzero()[:, 0].to(device)
-            found[name] = _best(name, dataset, split, seen, DISTILLED, said[protocol], seed, nodes)
+        nodes = {f"distilled {protocol}": taught_nodes(seen, protocol)}
+        if protocol == "inductive":
+            nodes[ALL_SEEN] = torch.arange(len(seen.data.y), device=device)
+        for name, learnt in nodes.items():
+            found[name] = _best(name, Lesson(dataset, split, seen, learnt, said[protocol]), DISTILLED, seed)
     return found
 
 
@@ -85,33 +71,6 @@ def fair(names: Iterable[str], protocol: str) -> list[str]:
     return [name for name in names if protocol in name or "distilled" not in name]
 
 
-def _best(
-    name: str,
-    dataset: Dataset,
-    split: Split,
-    seen: View,
-    choices: Iterable[Perceptron],
-    soft: Tensor | None,
-    seed: int,
-    learnt: Tensor,
-) -> Floor:
+def _best(name: str, lesson: Lesson, choices: Iterable[Perceptron], seed: int) -> Floor:
     """The mean of a few perceptrons that learnt these nodes, with the settings that did best on validation nodes."""
-    bare, targets = alone(seen, learnt, soft)
-
-    def floor_of(*said: Tensor) -> Floor:
-        return judged(name, torch.stack(said).mean(dim=0).argmax(dim=1), dataset.labels, split)
-
-    tried = [(choice, _logits(dataset, bare, choice, targets, seed)) for choice in choices]
-    best, first = max(tried, key=lambda option: floor_of(option[1]).validation)
-    others = (_logits(dataset, bare, best, targets, seed + APART * member) for member in range(1, MEMBERS))
-    return floor_of(first, *others)
-
-
-def _logits(dataset: Dataset, bare: View, choice: Perceptron, soft: Tensor | None, seed: int) -> Tensor:
-    device = bare.data.x.device
-    model = build("mlp", dataset.num_features, dataset.num_classes, seed=seed, hidden=choice.hidden)
-    with seeded(seed, str(device)):
-        model = fit_clean(model.to(device), bare, soft, settings=choice.settings)
-    with torch.no_grad():
-        said: Tensor = model(dataset.graph.x.to(device), bare.data.edge_index)
-    return said.cpu()
+    return best_pupil(Pupil(name, learner, lesson, seed) for learner in choices).mean_of_few()

@@ -5,8 +5,12 @@ import torch
 from torch_geometric.data import Data
 
 from unswayed.datasets import Dataset, split
-from unswayed.models.floors import floor, floors
-from unswayed.models.structure_free import ALL_SEEN, all_floors
+from unswayed.models import build
+from unswayed.models.floors import floor, floors, nodes
+from unswayed.models.floors.every import ALL_SEEN, all_floors
+from unswayed.models.training.clean import fit_clean
+from unswayed.models.training.keeping import seeded
+from unswayed.models.training.view import alone, view
 
 QUICK = ("label ballots",)
 
@@ -90,3 +94,25 @@ def test_what_a_teacher_saw_of_test_nodes_is_learnt_by_heart_too(blocks):
     assert floor(blocks, parts, teacher=told).name == "mlp-by-heart"
     names = [own.name for own in floors(blocks, parts, protocol="inductive", teacher=told[seen])]
     assert names == ["majority", "mlp", "mlp-decayed", "mlp-distilled"]
+
+
+@pytest.mark.parametrize("protocol", ["transductive", "inductive"])
+def test_the_floor_is_the_mean_of_a_few_that_learnt_like_the_best_one(blocks, protocol):
+    """One perceptron's luck would move it by as much as certificates gain."""
+    parts, told = split(blocks, 0, test="rest"), torch.eye(2)[blocks.labels]
+    seen = view(blocks, parts, protocol)
+    teacher = told[seen.kept]
+    best = max(floors(blocks, parts, protocol=protocol, teacher=teacher), key=lambda own: own.validation)
+    learner = {**nodes.FROM_LABELS, **nodes.DISTILLED, **nodes.BY_HEART}[best.name]
+    labels = best.name in nodes.FROM_LABELS
+    learnt = seen.train if labels else nodes.taught_nodes(seen, protocol)
+    said = 0
+    for seed in (0, 1000, 2000):
+        bare, soft = alone(seen, learnt, None if labels else teacher)
+        model = build("mlp", 8, 2, seed=seed, hidden=learner.hidden)
+        with seeded(seed, "cpu"):
+            fit_clean(model, bare, soft, settings=learner.settings)
+        said = said + model(blocks.graph.x, seen.data.edge_index).detach()
+    found = floor(blocks, parts, protocol=protocol, teacher=teacher)
+    assert found.name == best.name
+    assert torch.equal(found.predictions, said.argmax(dim=1))
