@@ -14,7 +14,6 @@ from rich.console import Console
 from rich.text import Text
 
 from unswayed.errors import DoubtfulSetting, InputError
-from unswayed.files import check_ours
 
 PACKAGE = Path(__file__).parents[1]
 
@@ -69,6 +68,8 @@ def beside(path: Path | None) -> Path | None:
     if path is not None and path.is_dir():
         raise InputError(f"{path} is a folder; name a file in it, such as {path / 'report.html'}.")
     if path is not None:
+        from unswayed.files import check_ours  # which imports numpy
+
         check_writable(path.absolute().parent, path.name)
         check_ours(path)
     return path
