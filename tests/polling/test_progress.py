@@ -165,4 +165,6 @@ def test_whoever_asks_is_told_of_every_model_of_a_floor():
     floor(club, Split(range(10), range(10, 20), range(20, 34)), progress=lambda *step: told.append(step))
     assert [step[:2] for step in told] == [(number, 12) for number in range(1, 13)]
     assert told[9][2] == "mlp-by-heart"
-    assert {step[2] for step in told[10:]} == {"mlp-distilled"}  # the floor is the mean of the best and two more
+    assert {step[2] for step in told[10:]} == {
+        "mlp-distilled"
+    }  # the floor is the mean of the best and two more
