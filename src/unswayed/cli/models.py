@@ -86,7 +86,7 @@ def _train(plan: Plan) -> Any:
             seed=plan.seed,
             device=plan.device,
             progress=progress,
-            teacher=_teacher(plan) if plan.recipe == "distill" else None,
+            teacher=_teacher(plan),
         )
     return tell_threads(model, threads_in_words(plan.device, kept))
 
@@ -143,6 +143,10 @@ class Task(Protocol):
         """What training may see."""
 
     @property
+    def distils(self) -> bool:
+        """Whether the model learns what a teacher says, which its floor then hears too."""
+
+    @property
     def seed(self) -> int:
         """What decides everything random."""
 
@@ -152,7 +156,7 @@ class Task(Protocol):
 
 
 def _teacher(plan: Task) -> Any:
-    if plan.dataset.task == "graph":
+    if plan.dataset.task == "graph" or not plan.distils:
         return None
     return _soft_labels(plan.dataset, plan.split, plan.protocol, plan.seed, plan.device)
 

@@ -123,6 +123,11 @@ class Plan:
         return self.weights is None and (self.built_in or self.recipe != "clean")
 
     @property
+    def distils(self) -> bool:
+        """Whether the model learns what a teacher says, which its floor then hears too."""
+        return self.trains and self.recipe == "distill"
+
+    @property
     def training(self) -> dict[str, Any]:
         """How the model came about; two runs with equal training have equal weights."""
         ours = self.trains

@@ -117,6 +117,11 @@ class ProvePlan:
                 )
 
     @property
+    def distils(self) -> bool:
+        """Whether a teacher is at hand that the floor could share: ballot networks find their own."""
+        return False
+
+    @property
     def hashed(self) -> bool:
         """Whether groups of edges vote."""
         return self.model.startswith(HASHED)
