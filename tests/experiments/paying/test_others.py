@@ -80,5 +80,6 @@ def test_flags_are_no_less_precise_on_validation_nodes_and_proved(blocks, tmp_pa
     recall = [row["certified_recall"][str(k)] for k in AT]
     assert recall == sorted(recall, reverse=True)
     assert recall[0] > row["floor_recall"] - 0.2
-    assert row["floors"] == {"features alone": pytest.approx(row["floor"])}
+    assert set(row["floors"]) == {"features alone", "majority"}
+    assert row["floor"] == max(row["floors"].values())
     assert "| tolokers | inductive | any | 1 |" in page.flags([row])

@@ -11,6 +11,7 @@ import unswayed as us
 from unswayed.experiments.kept_results import Arrays, Facts
 from unswayed.experiments.paying.bench import CHANGES, Bench
 from unswayed.models import build
+from unswayed.models.floors.judging import most_common
 from unswayed.models.training.clean import fit_clean
 from unswayed.models.training.flags import fit_flags
 from unswayed.models.training.keeping import seeded
@@ -54,7 +55,8 @@ def flags(bench: Bench) -> tuple[Arrays, Facts]:
         device=bench.device,
     )  # fmt: skip
     arrays, facts = bench.proved(chosen.cpu())
-    own = {"features alone": answers[parts.test].numpy()}
+    common = most_common(dataset.labels, parts)  # flags nobody, and is right most often without an edge
+    own = {"features alone": answers[parts.test].numpy(), "majority": np.full(len(parts.test), common)}
     return {**arrays, **own}, {**facts, "task": "flag"}
 
 
