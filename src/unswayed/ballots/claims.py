@@ -274,11 +274,23 @@ def check_features(model: Any, graph: Graph) -> None:
         raise InputError("The features are not those the model was frozen with; freeze it on this graph.")
 
 
+def check_unseen(model: Any, threat: Any) -> None:
+    """Refuse a threat to nodes whose links have shaped ballots anywhere in the model."""
+    if threat.kind == "row-new" or getattr(threat, "nodes", None) is None:
+        return
+    for part in model.modules() if isinstance(model, nn.Module) else ():
+        if hasattr(part, "seen_nodes"):
+            check_targets(part, threat.targets)
+
+
 def check_targets(model: Any, nodes: IntArray) -> None:
     """Refuse targets whose links have shaped the ballots, through a snapshot's encoder or through presumed labels."""
-    if model.seen is None:
+    # a network that is not frozen yet has no table of them, but its snapshot knows
+    shaped = getattr(getattr(model, "snapshot", None), "seen", None) if model.seen is None else model.seen
+    if shaped is None:
         return
-    seen = model.seen.cpu().numpy()[nodes]
+    nodes = nodes[nodes < len(shaped)]  # a graph of another size is refused elsewhere
+    seen = shaped.cpu().numpy()[nodes]
     if seen.any():
         raise UnsoundModel(
             f"The ballots were shaped by links of {int(seen.sum())} of the targets, the first of them node {int(nodes[seen][0])}, which an "
