@@ -69,6 +69,19 @@ def test_nodes_whose_names_are_numbers_are_judged_by_their_own_labels():
     assert sorted(theirs.sizes) == sorted(mine.sizes)
 
 
+def test_labels_have_no_part_in_the_meaning_that_they_judge():
+    """Twenty kinds that never deal with their own, and tell nothing else: read off the judges themselves, meanings were right for .42."""
+    generator = torch.Generator().manual_seed(3)
+    y = torch.randint(20, (600,), generator=generator)
+    pairs = torch.randint(600, (2, 3300), generator=generator)
+    pairs = pairs[:, y[pairs[0]] != y[pairs[1]]]
+    data = Data(edge_index=torch.cat([pairs, pairs.flip(0)], dim=1), num_nodes=600)
+    ahead = us.prospect(data, torch.where(torch.rand(600, generator=generator) < 0.3, y, -1))
+    assert ahead.unlike
+    assert ahead.base < 0.1
+    assert ahead.way == "drop the edges"
+
+
 def test_label_ballots_just_below_the_floor_are_worth_training():
     data = communities(150, 0.3, 0.05)
     known = half_known(data)

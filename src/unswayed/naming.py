@@ -81,7 +81,7 @@ def places(labels: npt.ArrayLike, classes: int, names: tuple[Name, ...] = ()) ->
     """The class number of each label, −1 where it is missing; whatever is none of the classes is refused.
 
     Text is matched with names. Numbers are matched with names that are numbers (scikit-learn's classes 1 and 2, or −1 and
-    1), and are class numbers where there are no such names.
+    1), and are class numbers where there are no such names; refused where one is, as text, another class's name.
 
     >>> places(["spam", "ham"], 2, ("ham", "spam")), places([2, 1], 2, (1, 2)), places([1, -1], 2)
     (array([1, 0]), array([1, 0]), array([ 1, -1]))
@@ -121,6 +121,7 @@ def _by_number(labels: npt.NDArray[np.float64], classes: int, names: tuple[Name,
     if names and not any(isinstance(name, str) for name in names):
         known = {float(name): place for place, name in enumerate(names)}
         return _looked_up([None if np.isnan(label) else label for label in labels.tolist()], known, names)
+    _refuse_doubt(labels, names)
     whole = np.where(np.isnan(labels), -1, labels)
     if np.any(whole != np.floor(whole)) or np.any(whole >= classes):
         wrong = whole[(whole != np.floor(whole)) | (whole >= classes)][0]
@@ -128,6 +129,18 @@ def _by_number(labels: npt.NDArray[np.float64], classes: int, names: tuple[Name,
             f"The label {wrong:g} is none of the {classes} classes, which have the numbers 0 to {classes - 1}."
         )
     return np.asarray(np.maximum(whole, -1), np.int64)
+
+
+def _refuse_doubt(labels: npt.NDArray[np.float64], names: tuple[Name, ...]) -> None:
+    """Refuse a number that is also, written as text, another class's name: nobody can tell which of the two is meant."""
+    place = {_value(name): number for number, name in enumerate(names)}
+    doubtful = (label for label in np.unique(labels).tolist() if place.get(label, label) != label)
+    # NaN, a missing label, is no number: it differs from itself
+    if (label := next((label for label in doubtful if label == label), None)) is not None:
+        raise InputError(
+            f"The label {label:g} may be the number of a class, or the class that is called {str(names[place[label]])!r} and has the number "
+            f"{place[label]}; give names, as text: [classes[number] for number in labels]."
+        )
 
 
 def _looked_up(labels: list[Any], known: dict[Any, int], names: tuple[Name, ...]) -> IntArray:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from unswayed.ballots.claims import check_order
+from unswayed.ballots.claims import check_order, check_unseen
 from unswayed.errors import InputError, RefusedVotes, Unsupported
 from unswayed.ledger import BLOCK, AdaptiveLedger, Ledger
 from unswayed.runners import Block, Runner, SerialRunner, SeveralRunner
@@ -104,6 +104,7 @@ def poll(
     )
     check_columns(model, threat)
     check_order(model, threat)
+    check_unseen(model, threat)
     check_features(threat)
     words = {"words": {"classes": names}} if names else {}
     settings = describe(question) | words | ({} if until is None else {"adaptive": True})

@@ -2,8 +2,8 @@
 
 No proof beats the degree wall: whoever may change K links of a node can erase the row of every node with K links or fewer,
 whose answer is then what features alone say. How much of what lies beyond it can be proved is read off the nodes whose label is
-known: no node's own label speaks for it, so label ballots prove a known node as they would a stranger. What that is above the
-floor, the best model that never looks at an edge, is what a certificate can pay.
+known: no node's own label speaks for it, nor has a part in what labels mean to it, so label ballots prove a known node as they
+would a stranger. What that is above the floor, the best model that never looks at an edge, is what a certificate can pay.
 """
 
 from dataclasses import dataclass, field
@@ -12,13 +12,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from unswayed.ballots.labels import as_labels, read_known
 from unswayed.ballots.links import Links
-from unswayed.ballots.meaning import suited
+from unswayed.ballots.meaning import meaning_of, suited
+from unswayed.ballots.networks import LabelBallots
 from unswayed.errors import InputError
 from unswayed.proving import prove
 from unswayed.sampling.threats import Row
+
+Sizes = npt.NDArray[np.int64]
 
 WORTH = 0.02  # a gain below it is not worth a certificate
 TOLD = 0.005  # what two decimals show
@@ -54,7 +58,7 @@ class Prospect:
 
     floor: float
     base: float
-    sizes: npt.NDArray[np.int64] = field(repr=False)
+    sizes: Sizes = field(repr=False)
     degrees: npt.NDArray[np.int64] = field(repr=False)
     accuracy: float | None = None
     floor_of: str = "a model without edges"
@@ -159,12 +163,44 @@ def prospect(data: Any, known: Any, *, floor: Any = None, accuracy: float | None
         unread = links.x is not None and bool((links.x != links.x[:1]).any())
         beside |= {"floor_of": MOST_COMMON, "unread": unread}
     degrees = torch.bincount(links.target, minlength=links.nodes)
-    spoken = suited(links, labels, classes).freeze(links, known=labels)
-    beside["unlike"] = spoken.meaning is not None
+    plain = suited(links, labels, classes)
+    beside["unlike"] = plain.meaning is not None
     judges = told[:: -(-len(told) // JUDGES)]
+    if plain.meaning is None:
+        sizes = _proved(data, links, plain, labels, judges)
+    else:
+        sizes = _proved_by_halves(data, links, labels, classes, judges)
+    return Prospect(floor, float((sizes >= 0).mean()), sizes, degrees.numpy(), accuracy, **beside)
+
+
+def _proved(data: Any, links: Links, ballots: LabelBallots, known: Tensor, judges: Tensor) -> Sizes:
+    """What these ballots prove of each judge, given in order; −1 where they are wrong."""
     # as a mask, since a number might be a name
-    proofs = prove(spoken, Row(data, torch.zeros(links.nodes, dtype=torch.bool).index_fill(0, judges, True)))
-    right = proofs.label == labels[judges].numpy()
-    return Prospect(
-        floor, float(right.mean()), np.where(right, proofs.size, -1), degrees.numpy(), accuracy, **beside
-    )
+    asked = torch.zeros(links.nodes, dtype=torch.bool).index_fill(0, judges, True)
+    proofs = prove(ballots.freeze(links, known=known), Row(data, asked))
+    return np.where(proofs.label == known[judges].numpy(), proofs.size, -1)
+
+
+def _proved_by_halves(data: Any, links: Links, known: Tensor, classes: int, judges: Tensor) -> Sizes:
+    """The same where labels mean something else: to each half of the known nodes what the other half's labels say of it.
+
+    Of many classes a meaning made from a node's own label would go some way to tell it.
+    """
+    sizes = np.full(links.nodes, -1, np.int64)
+    for half in _halves(links, known):
+        meaning = meaning_of(links, known.index_fill(0, half, -1), classes)
+        asked = judges[torch.isin(judges, half)]
+        if len(asked):
+            ballots = LabelBallots(classes, meaning=meaning)
+            sizes[asked.numpy()] = _proved(data, links, ballots, known, asked)
+    own: Sizes = sizes[judges.numpy()]
+    return own
+
+
+def _halves(links: Links, known: Tensor) -> tuple[Tensor, Tensor]:
+    """The nodes whose label is known in two halves at random, the same in every call; nodes with links in both."""
+    told = (known >= 0).nonzero()[:, 0]
+    mixed = told[torch.randperm(len(told), generator=torch.Generator().manual_seed(len(told)))]
+    linked = torch.isin(mixed, links.target)
+    order = torch.cat([mixed[linked], mixed[~linked]])
+    return order[::2], order[1::2]

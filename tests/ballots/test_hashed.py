@@ -351,3 +351,28 @@ def test_targets_whose_links_an_encoder_has_seen_are_refused_in_groups_too():
     for threat in (us.AllPairs(data, [0, 1]), us.Row(data, [1])):
         with pytest.raises(UnsoundModel, match="shaped by links"):
             us.prove(Hashed(network, 5), threat)
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_targets_whose_links_an_encoder_has_seen_are_refused_under_noise_too(frozen):
+    """Their votes would tell of a model whose ballots were made by links that the attacker changes."""
+    x, edges = graph(2)
+    data, known = Data(x=x, edge_index=edges), torch.arange(NODES) % 2
+    far = Data(x=x, edge_index=edges[:, (edges > 0).all(dim=0)])
+    network = us.BallotNetwork(FEATURES, 2, voters=us.Snapshot(Net(), far)).eval()
+    if frozen:
+        network.freeze(data, known=known)
+    how = {"samples": 20, "batch_size": 1}
+    service = us.Smoothed(network, us.Flip(0.9), data, **how, progress=False)
+    assert len(service.predict([0])) == 1
+    for ask in (
+        lambda node: us.poll(network, us.Row(data, [node]), us.Flip(0.9), **how),
+        lambda node: us.poll(Hashed(network, 5).eval(), us.AllPairs(data, [node]), us.Flip(0.9), **how),
+        lambda node: service.certify([node]),
+        lambda node: us.prove(Hashed(network, 5), us.AllPairs(data, [node])),
+    ):
+        ask(0)
+        with pytest.raises(
+            UnsoundModel, match="shaped by links of 1 of the targets, the first of them node 1"
+        ):
+            ask(1)

@@ -269,6 +269,7 @@ def test_a_snapshot_of_nodes_in_another_order_is_refused():
         (shuffled, graph),
         (graph, shuffled),
         (shuffled, unnamed),
+        (nx.relabel_nodes(shuffled, {node: str(node) for node in range(5)}), unnamed),
         (nx.relabel_nodes(shuffled, text), nx.relabel_nodes(graph, text)),
     ):
         with pytest.raises(InputError, match="in another order"):
@@ -303,6 +304,40 @@ def test_a_graph_with_its_nodes_in_another_order_than_the_frozen_one_is_refused(
         edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=6
     )  # nobody says what its nodes are called
     assert us.prove(net, us.Row(unnamed, [0])).label == [0]
+
+
+SQUARE = [(0, 1), (1, 2), (0, 2), (0, 3), (1, 3), (2, 3)]
+
+
+def square(order):
+    graph = nx.Graph()
+    graph.add_nodes_from(order)
+    graph.add_edges_from(SQUARE)
+    return graph
+
+
+@pytest.mark.parametrize("way", ["row", "new", "pairs", "groups", "poll"])
+@pytest.mark.parametrize("text", [False, True])
+def test_tables_of_nodes_that_are_numbers_in_another_order_refuse_a_graph_in_theirs(way, text):
+    """A graph whose nodes come as 0, 1, 2, 3 has no names, and node 0 was answered for by the tables of node 3."""
+    first = [True, False, False, False]
+    ask = {
+        "row": lambda model, graph: us.prove(model, us.Row(graph, first)),
+        "new": lambda model, graph: us.prove(model, us.Row.new(graph, None, [list(graph)[:2]])),
+        "pairs": lambda model, graph: us.prove(model, us.AllPairs(graph, first)),
+        "groups": lambda model, graph: us.prove(us.Hashed(model, 3), us.AllPairs(graph, first)),
+        "poll": lambda model, graph: us.poll(model, us.Row(graph, first), us.Flip(0.9), samples=8),
+    }[way]
+    moved, ordered, known = square([3, 0, 1, 2]), square(range(4)), [1, 0, 0, 1]
+    if text:
+        moved = nx.relabel_nodes(moved, {node: str(node) for node in moved})
+    with pytest.raises(InputError, match="in another order"):
+        ask(BallotNetwork(0, 2).freeze(moved, known=known), ordered)
+    with pytest.raises(InputError, match="in another order"):
+        ask(BallotNetwork(0, 2).freeze(ordered, known=known), moved)
+    in_order = Data(edge_index=us.Row(ordered, [0]).graph.edge_index, num_nodes=4, node_names=list("0123"))
+    for same in (in_order, ordered):
+        ask(BallotNetwork(0, 2).freeze(same, known=known), ordered)
 
 
 @pytest.mark.parametrize("rows", [9, 2])

@@ -207,6 +207,11 @@ def called_otherwise(model):  # type: ignore[no-untyped-def]
     return model
 
 
+def compiled(model):  # type: ignore[no-untyped-def]
+    model.compile(backend=lambda module, given: lambda *asked: [-said for said in module(*asked)])
+    return model
+
+
 class TestAnswersOfTheirOwn:
     """Tables and votes prove nothing about a model that does something else with them."""
 
@@ -216,7 +221,7 @@ class TestAnswersOfTheirOwn:
         with pytest.raises(UnsoundModel, match="of its own"):
             us.prove(kind(4, 3).freeze(data, known=data.y), us.Row(data, [0]))
 
-    @pytest.mark.parametrize("change", [turned, blinded, replaced, called_otherwise])
+    @pytest.mark.parametrize("change", [turned, blinded, replaced, called_otherwise, compiled])
     @pytest.mark.parametrize("kind", ["ballots", "groups", "pairs"])
     def test_hooks_and_instances(self, change, kind) -> None:  # type: ignore[no-untyped-def]
         data = graph()
@@ -227,7 +232,7 @@ class TestAnswersOfTheirOwn:
         }[kind]
         model, threat = asked()
         us.prove(model, threat)
-        with pytest.raises(UnsoundModel, match=r"of its own|forward hook"):
+        with pytest.raises(UnsoundModel, match=r"of its own|forward hook|was compiled"):
             us.prove(change(model), threat)
 
     @pytest.mark.parametrize("groups", [False, True])

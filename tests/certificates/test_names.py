@@ -201,6 +201,23 @@ def test_whose_features_are_rewritten_is_said_by_name_too():
     assert us.Intercept(people, ["ann"]).called()[2] == "ann"
 
 
+def test_a_node_that_arrives_bears_the_name_of_no_other():
+    """Its number is one more than that of the last node, and was taken for the name of another."""
+    graph = nx.Graph([(1, 2), (2, 3), (3, 4), (4, 5), (5, 1), (1, 3), (5, 2)])
+    model = us.LabelBallots(2).freeze(graph, known=[0, 1, 0, 1, 0])
+    newcomers = us.Row.new(graph, None, [[4], [2, 3]])
+    proofs = us.prove(model, newcomers)
+    assert proofs.about.target_names == ("new 0", "new 1")
+    assert proofs.statement("new 1") == proofs.statement(1)
+    with pytest.raises(InputError, match="no target '5'"):
+        proofs.statement("5")
+    votes = us.poll(us.BallotNetwork(0, 2).eval(), newcomers, us.Flip(0.9), samples=50)
+    assert us.certify(votes).about.target_names == ("new 0", "new 1")
+    taken = us.Row.new(nx.relabel_nodes(graph, {1: "new 1"}), None, [[4], [2, 3]])
+    assert taken.called() == {0: "new 1", 1: "2", 2: "3", 3: "4", 4: "5", 5: "very new 0", 6: "very new 1"}
+    assert us.Row.new(nx.path_graph(3), None, [[0]]).called() == {}
+
+
 @pytest.mark.parametrize(
     ("names", "nodes", "word"),
     [

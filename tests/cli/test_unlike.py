@@ -1,4 +1,4 @@
-"""`unswayed prove` where like does not go with like: said, heeded, and read off no link of a stranger who is asked about."""
+"""`unswayed prove` where like does not go with like: said, heeded, and read off nobody who is asked about."""
 
 from types import SimpleNamespace
 
@@ -84,3 +84,24 @@ def test_what_labels_mean_is_the_same_whatever_links_those_asked_about_have(mark
     assert before is not None
     assert torch.equal(make_model(plan).meaning, before)
     assert not torch.equal(us.meaning_of(dataset.graph, known), plain)  # which takes all links there are
+
+
+def test_what_labels_mean_is_the_same_whatever_labels_those_asked_about_have(market):
+    """Validation nodes judged a meaning that was made of their own labels."""
+    dataset, parts = market
+    told = torch.cat([parts.train, parts.val])
+    known = torch.full_like(dataset.labels, -1).index_copy(0, told, dataset.labels[told])
+    other = known.index_copy(0, parts.val, (known[parts.val] + 1) % 3)
+    targets = SimpleNamespace(ids=parts.val)
+    one, two = (
+        make_model(SimpleNamespace(model=LABELS, dataset=dataset, known=labels, targets=targets)).meaning
+        for labels in (known, other)
+    )
+    assert one is not None
+    assert torch.equal(one, two)
+
+
+def test_who_asks_about_everybody_is_told_that_the_share_flatters(call, market):
+    for nodes, flattered in (("all", True), ("val", False)):
+        _, _, err = call("prove", *FILES, "--no-floor", "--nodes", nodes)
+        assert ("right more often than others would be" in " ".join(err.split())) == flattered

@@ -31,6 +31,20 @@ def test_a_graph_of_ones_own_is_trained_and_proved(club):
     assert np.array_equal(proofs.label, said.numpy())
 
 
+def test_networks_frozen_on_nodes_with_names_know_them(club):
+    """A graph whose nodes came in another order was proved by the tables of others."""
+    club.node_names = [f"n{node}" for node in range(34)]
+    model = us.LabelBallots(4).freeze(from_data(club).graph, known=club.y)
+    assert us.prove(model, us.Row(club, ["n2"])).about.target_names == ("n2",)
+    moved = Data(edge_index=club.edge_index, num_nodes=34)
+    moved.node_names = club.node_names[::-1]
+    with pytest.raises(InputError, match="in another order"):
+        us.prove(model, us.Row(moved, ["n2"]))
+    club.node_names = ["n0"] * 34
+    with pytest.raises(InputError, match="a different name for each of the 34 nodes"):
+        from_data(club)
+
+
 @pytest.mark.parametrize("more", [{"recipe": "noise"}, {"noise": us.Flip(0.9)}])
 def test_a_ballot_network_takes_no_recipe_and_no_noise(club, more):
     parts = Split(club.train_mask, club.val_mask, club.test_mask)

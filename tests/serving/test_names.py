@@ -41,6 +41,23 @@ def test_a_threat_that_calls_the_same_nodes_by_other_names_is_refused():
         service.certify(us.Row(other, ["ann"]))
 
 
+@pytest.mark.parametrize("noise", [None, us.Flip(0.9)])
+def test_nodes_numbered_in_another_order_are_not_those_of_a_service(noise):
+    """A graph whose nodes come as 0, 1, 2, … has no names, and was taken for one whose nodes come otherwise."""
+    links = [(0, 1), (1, 2), (0, 2), (0, 3), (1, 3), (2, 3)]
+    ordered, moved = nx.Graph(), nx.Graph()
+    for graph, order in ((ordered, range(4)), (moved, (3, 0, 1, 2))):
+        graph.add_nodes_from(order)
+        graph.add_edges_from(links)
+    model = us.LabelBallots(2).freeze(moved, known=torch.tensor([1, 0, 0, 1]))
+    service = us.Smoothed(model, noise, moved, samples=20, progress=False)
+    assert len(service.certify(us.Row(moved, [0]))) == 1
+    with pytest.raises(InputError, match="another graph"):
+        service.certify(us.Row(ordered, [0]))
+    with pytest.raises(InputError, match="in another order"):
+        us.Smoothed(model, noise, ordered, samples=20, progress=False)
+
+
 def test_a_service_without_noise_tells_of_no_samples_and_no_level():
     graph = nx.Graph(NAMED["text"])
     model = us.LabelBallots(2).freeze(graph, known=torch.arange(5) % 2)

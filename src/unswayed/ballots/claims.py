@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from unswayed.ballots.device import sizes_on
 from unswayed.ballots.fixed import SCALE, hash_of, hash_of_names
-from unswayed.ballots.links import Links, in_one_order
+from unswayed.ballots.links import Links
 from unswayed.ballots.tables import HASHES
 from unswayed.certificates.proofs import Proofs
 from unswayed.certificates.protocol import About
@@ -255,7 +255,8 @@ def check_names(model: Any, names: tuple[Any, ...]) -> None:
     """Refuse nodes in another order than those of the tables, as far as names tell: tables are read by place."""
     known, asked = model.name_hash, hash_of_names(names)
     if known is None or asked is None:
-        same = known is not None or in_one_order((), names)
+        told = asked if known is None else known
+        same = told is None or not int(told[-1])
     else:
         same = torch.equal(asked, known.cpu())
     if not same:
@@ -273,11 +274,23 @@ def check_features(model: Any, graph: Graph) -> None:
         raise InputError("The features are not those the model was frozen with; freeze it on this graph.")
 
 
+def check_unseen(model: Any, threat: Any) -> None:
+    """Refuse a threat to nodes whose links have shaped ballots anywhere in the model."""
+    if threat.kind == "row-new" or getattr(threat, "nodes", None) is None:
+        return
+    for part in model.modules() if isinstance(model, nn.Module) else ():
+        if hasattr(part, "seen_nodes"):
+            check_targets(part, threat.targets)
+
+
 def check_targets(model: Any, nodes: IntArray) -> None:
     """Refuse targets whose links have shaped the ballots, through a snapshot's encoder or through presumed labels."""
-    if model.seen is None:
+    # a network that is not frozen yet has no table of them, but its snapshot knows
+    shaped = getattr(getattr(model, "snapshot", None), "seen", None) if model.seen is None else model.seen
+    if shaped is None:
         return
-    seen = model.seen.cpu().numpy()[nodes]
+    nodes = nodes[nodes < len(shaped)]  # a graph of another size is refused elsewhere
+    seen = shaped.cpu().numpy()[nodes]
     if seen.any():
         raise UnsoundModel(
             f"The ballots were shaped by links of {int(seen.sum())} of the targets, the first of them node {int(nodes[seen][0])}, which an "

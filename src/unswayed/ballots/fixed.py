@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unswayed.ballots.links import Links
+from unswayed.ballots.links import Links, out_of_place
 from unswayed.errors import UnsoundModel
 
 SCALE = 2**20  # of the fixed point; a power of two, so that scores divided by it are exact
@@ -87,11 +87,15 @@ def hash_of(x: Tensor) -> Tensor:
 
 
 def hash_of_names(names: tuple[Any, ...]) -> Tensor | None:
-    """uint8[32]: sha256 of what the nodes are called, in their order; None where they are numbered from 0, or nobody knows."""
+    """uint8[33]: sha256 of what the nodes are called, in their order, then 1 where these are the numbers from 0 in another order.
+
+    None where they are numbered from 0, or nobody knows.
+    """
     if not names:
         return None
     hashed = hashlib.sha256(repr([str(name) for name in names]).encode())
-    return torch.frombuffer(bytearray(hashed.digest()), dtype=torch.uint8)
+    # of the hash alone nobody could tell whether a graph without names, numbered from 0, has its nodes elsewhere
+    return torch.frombuffer(bytearray([*hashed.digest(), out_of_place(names)]), dtype=torch.uint8)
 
 
 def same_memory(known: Tensor, x: Tensor) -> bool:

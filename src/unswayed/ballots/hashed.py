@@ -14,9 +14,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from unswayed.ballots.claims import check_order, check_targets
+from unswayed.ballots.claims import check_order, check_unseen
 from unswayed.ballots.links import NO_NODES
-from unswayed.ballots.models import BallotModel
 from unswayed.ballots.one_graph import OneGraph, check_alone, check_reads_sources
 from unswayed.ballots.unaltered import check_unaltered
 from unswayed.certificates.hashed import HashedProofs
@@ -130,7 +129,8 @@ class Hashed(nn.Module):
         """What the vote proves of every target of this threat; refused where an attack could reach several groups by one change."""
         check_unaltered(self, "forward", "votes", "parts", "group_of", "asked")
         self._check_threat(threat)
-        self._check_ballots(threat)
+        check_order(self, threat)
+        check_unseen(self, threat)  # every group would go by those links
         asked, counts = self.asked(), []
         asks = list(questions(threat))
         first = max((graph for graph, _ in asks), key=lambda graph: graph.pairs.shape[1])
@@ -171,15 +171,6 @@ class Hashed(nn.Module):
             raise InputError(
                 'by="nodes" counts nodes, so its threat is us.Inject; for changed edges use by="edges".'
             )
-
-    def _check_ballots(self, threat: Threat) -> None:
-        """Refuse targets whose links have shaped frozen ballots inside the model, which every group would go by, and nodes in another order."""
-        check_order(self, threat)
-        if threat.kind == "row-new" or getattr(threat, "nodes", None) is None:
-            return
-        for model in self.modules():
-            if isinstance(model, BallotModel):
-                check_targets(model, threat.targets)
 
     def parts(self, edges: Tensor) -> Iterator[Tensor]:
         """The edges of each group, self-loops in all of them."""

@@ -66,9 +66,18 @@ def in_one_order(names: tuple[Any, ...], others: tuple[Any, ...]) -> bool:
     (False, True, False)
     """
     if names and others:
-        return names == others
-    named = names or others
-    return not named or set(named) != set(range(len(named)))
+        return list(map(str, names)) == list(map(str, others))
+    return not out_of_place(names or others)
+
+
+def out_of_place(names: tuple[Any, ...]) -> bool:
+    """Whether names are the numbers from 0, as numbers or as text, in another order than theirs.
+
+    >>> out_of_place((2, 0, 1)), out_of_place(("1", "0")), out_of_place(("0", "1")), out_of_place((1, 2))
+    (True, True, False, False)
+    """
+    named, numbers = list(map(str, names)), list(map(str, range(len(names))))
+    return named != numbers and set(named) == set(numbers)
 
 
 def codes(edge_index: Tensor, nodes: int) -> Tensor:

@@ -70,7 +70,7 @@ class BallotModel(Tabled):
     link_codes: Tensor | None
     link_rows: Tensor | None  # int32[2m]: those rows
     feature_hash: Tensor | None  # uint8[32]
-    name_hash: Tensor | None  # uint8[32] of what the nodes are called, where they are not just numbered
+    name_hash: Tensor | None  # uint8[33] of what the nodes are called, where they are not just numbered
     seen: Tensor | None  # bool[n]: nodes whose links have shaped the ballots
     reach: Tensor | None  # int64: how far from 0 the ballot of a node with arbitrary features can be
     tau_table: Tensor | None  # float64: τ, which a node that arrives is scored with

@@ -16,6 +16,10 @@ def check_unaltered(model: nn.Module, *methods: str) -> None:
         raise UnsoundModel(
             f"This {kind} has a forward hook, which may change what it is asked or answers; remove the hook, or use poll."
         )
+    if model._compiled_call_impl is not None:
+        raise UnsoundModel(
+            f"This {kind} was compiled, and what its backend made of it answers in its place; prove it before it is compiled, or use poll."
+        )
     for name in (*ASKED, *methods):
         found = inspect.getattr_static(type(model), name)
         if name in vars(model) or getattr(found, "__module__", "").partition(".")[0] not in (

@@ -163,13 +163,14 @@ def _with(data: "Dataset", x: Any) -> Any:
 
 
 def _report(data: "Dataset", parts: "Split", shown: Shown, out: Path) -> None:
+    from unswayed.naming import in_words
     from unswayed.report.html import write_report
 
     write_report(
         out,
         shown.certificates[shown.best],
         data=data.graph,
-        truth=shown.truth,
+        truth=in_words(shown.truth, data.class_names or ()),
         floor=shown.floor,
         class_names=data.class_names,
         title=f"{data.name}: {shown.best}",

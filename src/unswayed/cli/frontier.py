@@ -165,6 +165,7 @@ def _sweep(
     from unswayed.cli.flags import label_name, read_positive, stays
     from unswayed.cli.models import make_floor, make_model
     from unswayed.cli.plan import run_plan
+    from unswayed.naming import in_words
     from unswayed.report.frontier import Point
     from unswayed.report.summary import summarise
     from unswayed.report.words import monotony
@@ -187,7 +188,8 @@ def _sweep(
         certs = setting.certify(votes)
         truth = plan.targets.truth.numpy()
         point = Point.of(noise, certs, truth, setting.ceiling(threat), split, positive)
-        alike = monotony(summarise(certs, truth=truth, class_names=plan.dataset.class_names))
+        names = plan.dataset.class_names or ()
+        alike = monotony(summarise(certs, truth=in_words(truth, names), class_names=names or None))
         points.append(replace(point, beware=alike))
     bearers = int((plan.targets.truth == positive).sum()) if positive is not None else 0
     flag = (None if positive is None else label_name(positive, plan.dataset), bearers)

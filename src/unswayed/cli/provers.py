@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 LABELS, TRAINED, HASHED = "label-ballots", "ballots", "hashed:"
 FEW = 50  # validation nodes: the standard error of a share among them is .07
 UNLIKE = "Known labels are linked to other labels more often than to their own, so each speaks for those it is met beside."
+FLATTERED = "Everybody whose label is known is asked about, so what labels mean is read off them, and they are right more often than others would be; --nodes test says how often those are."
 
 
 def make_model(plan: "ProvePlan") -> Any:
@@ -49,15 +50,18 @@ def make_model(plan: "ProvePlan") -> Any:
 
 
 def _label_ballots(plan: "ProvePlan") -> Any:
-    """Untrained, frozen; where like does not go with like, that is said and heeded, read off no link of a stranger who is asked about."""
+    """Untrained, frozen; where like does not go with like, that is said and heeded, read off nobody who is asked about."""
     from unswayed.ballots.links import Links
     from unswayed.ballots.meaning import suited
 
     graph, known, asked = plan.dataset.graph, plan.known, plan.targets.ids
-    strangers = asked[known[asked] < 0]  # without the links of all nodes nothing is left to read
-    ballots = suited(Links.of(graph).without(strangers), known, plan.dataset.num_classes)
+    others = known.index_fill(0, asked, -1)
+    apart = bool((others >= 0).any())
+    # where everybody is asked about nothing else is left to read; strangers' links never are
+    gone, told = (asked, others) if apart else (asked[known[asked] < 0], known)
+    ballots = suited(Links.of(graph).without(gone), told, plan.dataset.num_classes)
     if ballots.meaning is not None:
-        note(UNLIKE)
+        note(UNLIKE if apart else f"{UNLIKE} {FLATTERED}")
     return ballots.freeze(graph, known=known)
 
 

@@ -18,6 +18,7 @@ from unswayed.cli.common import check_store, note, warn
 from unswayed.cli.sketching import Sketch, arrays_of, read_graph
 from unswayed.errors import InputError, StoreError, WorldError
 from unswayed.files import write_atomically
+from unswayed.naming import in_words
 from unswayed.report.summary import Summary, summarise
 from unswayed.store import CERTIFICATES, load
 from unswayed.votes import Votes
@@ -86,12 +87,13 @@ class Record:
         """The facts of a report; a label of −1 means unknown, and where all are unknown there is no truth."""
         if len(self.names) != len(certs):
             raise StoreError(f"The record names {len(self.names)} targets but the votes have {len(certs)}.")
-        known = any(label >= 0 for label in self.truth)
+        known, classes = any(label >= 0 for label in self.truth), self.class_names or ()
+        flagged = self.positive if self.positive is None or not classes else classes[self.positive]
         alike = known and certs.places == 1  # what is said of one answer can be held against these
         return summarise(
             certs,
             data=self.graph,
-            truth=self.truth if known else None,
+            truth=in_words(np.array(self.truth), classes) if known else None,  # a number may be a name
             floor=None
             if self.floor is None or not alike
             else _Floor(self.floor, self.floor_name or "structure-free model"),
@@ -101,7 +103,7 @@ class Record:
             if self.names == tuple(map(certs.about.target_name, range(len(certs))))
             else self.names,
             class_names=self.class_names,
-            positive=self.positive if alike else None,
+            positive=flagged if alike else None,
             base=self.base if alike else None,
             settings={name.capitalize(): value for name, value in self._told().items() if value is not None},
         )
@@ -202,8 +204,11 @@ SIGHT = {"layers": int, "degrees": bool}
 def _well_formed(words: dict[str, Any]) -> bool:
     """Whether every field has its own type, down to the members of lists: what is shown later relies on it."""
     members = ((words["names"], str), (words["truth"], int), (words["class_names"] or (), str))
+    classes = len(words["class_names"] or ()) or None  # where they have no names they are not counted here
     return (
         all(isinstance(words[name], kind) for name, kind in KINDS.items())
+        and (classes is None or max(*words["truth"], words["positive"] or 0, 0) < classes)
+        and (words["positive"] is None or words["positive"] >= 0)
         and all(isinstance(item, kind) for many, kind in members for item in many)
         and (words["sees"] is None or {name: type(value) for name, value in words["sees"].items()} == SIGHT)
     )

@@ -11,19 +11,21 @@ from torch_geometric.data import Data
 from unswayed.datasets.loading import Dataset, check_dataset
 from unswayed.datasets.splits import Split
 from unswayed.errors import DoubtfulSetting, InputError
-from unswayed.sampling.inputs import checked_edges, unpacked
+from unswayed.sampling.inputs import NAMES, checked_edges, checked_names, unpacked
 
 
 def from_data(data: Data | Sequence[Data], *, classes: int | None = None) -> Dataset:
     """Your own graph with a label `y` for each node (−1 or NaN: unknown), or a list or dataset of graphs with one `y` each, to train on.
 
     `classes` is how many there are (default: as many as the labels say). Attributes of edges are left out: an edge that
-    noise adds would have none.
+    noise adds would have none. What nodes of one graph are called (`node_names`) is kept.
     """
     data = unpacked(data)
     if isinstance(data, Data):
         _tell_of_attributes([data])
         graph = _plain(data, data.num_nodes)
+        if names := checked_names(getattr(data, NAMES, None), graph.num_nodes):
+            graph[NAMES] = list(names)  # so that what is frozen on it knows whose tables are whose
         return Dataset("own", "node", _features(data), _count(graph.y, classes), data=graph)
     if not isinstance(data, Sequence) or not data or not all(isinstance(graph, Data) for graph in data):
         raise InputError(

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unswayed.certificates import Certified
+from unswayed.naming import in_words
 from unswayed.theory.noise import Noise
 
 
@@ -95,7 +96,8 @@ def enumerate_sizes(curve: Sequence[float]) -> list[tuple[str, float]]:
 def _curve(certs: Certified, truth: npt.NDArray[np.int64], change: str) -> tuple[float, ...]:
     """Certified accuracy from size 0 to the largest proven one, or 1,000."""
     sizes = np.arange(min(int(certs.sizes(change).max(initial=0)), 1000) + 1)
-    return tuple(certs.accuracy(truth, at=sizes, change=change).tolist())
+    named = in_words(truth, certs.about.class_names)  # a number may be another class's name
+    return tuple(certs.accuracy(named, at=sizes, change=change).tolist())
 
 
 def _held(certs: Certified, truth: npt.NDArray[np.int64], split: tuple[int, int] | None) -> float | None:

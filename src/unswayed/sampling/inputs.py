@@ -18,6 +18,7 @@ from unswayed.sampling.graph import NAMES, Graph, pair_entries, update_hash
 __all__ = [
     "NAMES",
     "Graph",
+    "checked_names",
     "pair_entries",
     "read_arcs",
     "read_graph",
@@ -188,7 +189,7 @@ def _pyg_parts(data: Any) -> tuple[dict[str, Any], Any]:
         if name != "y" or n > 1
     }
     rest: dict[str, Any] = {
-        "names": _names(getattr(data, NAMES, None), n),
+        "names": checked_names(getattr(data, NAMES, None), n),
         "edge_data": edge_data,
         "left_out": tuple(name for name in names if name not in edge_data and name not in extras),
         "kind": "" if _is_plain(type(data)) else type(data).__name__,
@@ -196,7 +197,7 @@ def _pyg_parts(data: Any) -> tuple[dict[str, Any], Any]:
     return {"num_nodes": n, "x": _features(data.x, n), "extras": extras, **rest}, data.edge_index
 
 
-def _names(given: Any, num_nodes: int) -> tuple[Any, ...]:
+def checked_names(given: Any, num_nodes: int) -> tuple[Any, ...]:
     """What a Data calls its nodes, one different name for each."""
     names = () if given is None else tuple(given.tolist() if hasattr(given, "tolist") else given)
     if given is not None and (len(names) != num_nodes or len(set(names)) != num_nodes):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from unswayed.ballots.claims import check_unseen
 from unswayed.certificates import certify
 from unswayed.certificates.predicted import Labels, predicted
 from unswayed.certificates.protocol import Certified
@@ -77,6 +78,7 @@ class Sampled:
         if self.refusal is not None:
             raise RefusedVotes(self.refusal)
         self._check_model()
+        check_unseen(self.question.model, threat)
         question = replace(self.question, threat=threat, seed=fresh() if seed is None else seed)
         number = self.settings.samples if samples is None else whole_samples(samples)
         with self.asking, threads(1):  # the engine has timed its own; around it there is only small work

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from unswayed.ballots.claims import check_order
 from unswayed.certificates import certify
 from unswayed.polling import device_of, whole_samples
 from unswayed.sampling.beforehand import check_instance, check_surroundings, named_classes
@@ -41,6 +42,7 @@ class Settings:
         assert self.noise is not None
         check_instance(model)
         check_surroundings()
+        check_order(model, threat)
         count, _ = named_classes(model, self.classes)
         return Question(
             model=model,

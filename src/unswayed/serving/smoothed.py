@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from unswayed.ballots.links import in_one_order
 from unswayed.certificates.predicted import Labels
 from unswayed.certificates.protocol import Certified
 from unswayed.errors import InputError
@@ -170,8 +171,11 @@ def _same(graph: Any, own: Still, reads_data: bool) -> bool:
     for a model that is given the data as a whole, everything in it."""
     if graph is own:
         return True
-    alike = not graph.names or not own.names or graph.names == own.names
-    if not alike or graph.edge_data != own.edge_data or graph.digest() != own.digest():
+    if (
+        not in_one_order(graph.names, own.names)
+        or graph.edge_data != own.edge_data
+        or graph.digest() != own.digest()
+    ):
         return False
     beyond, known = ((one.left_out, one.kind, one.constants()) for one in (graph, own))
     return not reads_data or beyond == known

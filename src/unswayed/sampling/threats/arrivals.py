@@ -83,6 +83,16 @@ class Arrivals(Threat):
         row[self.neighbours[target]] = True
         return row
 
+    def called(self) -> dict[int, str]:
+        """Nodes by their names, and those who arrive as "new 0", "new 1", …: their numbers may be names of others."""
+        if not self.graph.names:
+            return {}
+        borne, places, word = set(self.graph.names), (self.targets - self.graph.num_nodes).tolist(), "new"
+        while any(f"{word} {place}" in borne for place in places):
+            word = f"very {word}"
+        news = {self.graph.num_nodes + place: f"{word} {place}" for place in places}
+        return super().called() | news
+
     def digests(self) -> dict[str, str]:
         """The hashes of the graph, of the features and of the links of those who arrive."""
         links = torch.cat([_numbered(i, row) for i, row in enumerate(self.neighbours)])
