@@ -97,9 +97,9 @@ class Prospect:
 
     def __str__(self) -> str:
         beyond = [f"{self.above(k):.0%} have more than {k}" for k in (1, 5, 10)]
-        seen = f"Of all nodes, {beyond[0]} link, {beyond[1]} and {beyond[2]} links. Of {len(self.sizes):,} whose label is known, neighbours' labels alone are right for {self.base:.0%}, {self.floor_of} for {self.floor:.0%}"
+        seen = f"Of all nodes, {beyond[0]} link, {beyond[1]} and {beyond[2]} links. Of {len(self.sizes):,} whose label is known, neighbours' labels alone are right for {self.base:.0%}"
         rare = FLAGS.format(self.rarer) if self.rarer is not None and self.rarer < RARE else ""
-        return f"{seen}{UNLIKE * self.unlike}. {self._advice()}{UNREAD * self.unread}{rare}"
+        return f"{seen}{UNLIKE * self.unlike}; {self.floor_of} is right for {self.floor:.0%}. {self._advice()}{UNREAD * self.unread}{rare}"
 
     def _advice(self) -> str:
         if self.near:

@@ -80,3 +80,22 @@ def test_frontier_judges_by_nodes_that_no_teacher_has_told_of(call, groups, monk
     assert set(inductive.targets.ids.tolist()) <= set(inductive.split.test.tolist())
     assert len(inductive.split.val) == 10
     assert len(whole.split.val) == 20
+
+
+def test_what_is_foretold_does_not_depend_on_how_many_noise_is_chosen_on(call_json, groups, monkeypatch):
+    """The floor of a few targets stands beside their certificates; the prospect goes by all validation nodes, as in Python."""
+    from unswayed.models import floors
+
+    groups(True)
+    answers = torch.arange(60) % 2
+    answers[2:4] = 1 - answers[2:4]  # the first that are asked about
+    found = floors.Floor("mlp", answers, 0.9, 1.0)
+    monkeypatch.setattr(floors, "floor", lambda *asked, **more: found)
+    files = [word for word in FILES if word != "--no-floor"]
+    told = [
+        call_json("frontier", *files, "--betas", "0.9", "--samples", "100", "--count", count)
+        for count in ("4", "20")
+    ]
+    assert [one["floor"] for one in told] == [0.5, 0.9]
+    assert [one["prospect"]["floor"] for one in told] == [0.9, 0.9]
+    assert "; a model without edges is right for 90%." in told[0]["prospect"]["sentence"]

@@ -12,6 +12,7 @@ from unswayed.cli.sweep import other_noises, read_sweep
 
 if TYPE_CHECKING:
     from unswayed.cli.plan import Plan
+    from unswayed.models.floors import Floor
     from unswayed.prospects import Prospect
     from unswayed.report.frontier import Point
     from unswayed.theory.noise import Noise
@@ -173,7 +174,7 @@ def _sweep(
     positive = stays(read_positive(words["positive"], plan.dataset), plan.dataset, plan.targets)
     threat = plan.entries()
     found = make_floor(plan) if with_floor else None
-    ahead = _look_ahead(plan, None if found is None else found[0])
+    ahead = _look_ahead(plan, found)
     once = plan.recipe == "clean" or not plan.trains
     model = make_model(plan) if once else None
     points = []
@@ -191,7 +192,7 @@ def _sweep(
         points.append(replace(point, beware=alike))
     bearers = int((plan.targets.truth == positive).sum()) if positive is not None else 0
     flag = (None if positive is None else label_name(positive, plan.dataset), bearers)
-    return points, None if found is None else found[0], plan, ahead, flag
+    return points, None if found is None else found.accuracy, plan, ahead, flag
 
 
 def _held_out(plan: "Plan", count: int) -> "Plan":
@@ -224,7 +225,7 @@ def _held_out(plan: "Plan", count: int) -> "Plan":
     )
 
 
-def _look_ahead(plan: "Plan", floor: float | None) -> "Prospect | None":
+def _look_ahead(plan: "Plan", floor: "Floor | None") -> "Prospect | None":
     """What certificates of a node's own links can be expected to pay, said before the first sample is drawn."""
     import torch
 
