@@ -53,9 +53,17 @@ def test_one_answer_is_spoken_of_as_one():
     assert "The right answer withstands" in verdict(one)
     assert "The other one is " in verdict(one)
     alone = summarise(us.certify(votes), truth=np.array([0, 1]), positive=1)
+    assert headline(alone).startswith(
+        "The one target that is truly 1 is not provably flagged, even without an attack; --precision"
+    )
+    held = summarise(
+        us.certify(Votes.from_counts([[520, 480], [250, 750]], us.Flip(beta=0.7), entries=100)),
+        truth=np.array([0, 1]),
+        positive=1,
+    )
     assert (
-        "The one target that is truly 1 is not flagged without an attack, and does not provably stay"
-        in staying(alone)
+        "The one target that is truly 1 is flagged without an attack, and does not provably stay"
+        in staying(held)
     )
 
 
@@ -80,7 +88,13 @@ def test_whoever_wants_flags_is_not_sent_to_a_model_that_flags_nobody():
 
 def test_a_model_that_flags_nobody_is_not_sent_to_more_samples():
     truth = np.array([1] * 4 + [0] * 36)
-    told = advice(summary([[1000, 0]] * 40, truth=truth, positive=1))
+    nobody = summary([[1000, 0]] * 40, truth=truth, positive=1)
+    assert headline(nobody) == (
+        "None of the 4 targets that are truly 1 is provably flagged, even without an attack; "
+        "--precision trains a model that is asked to flag some."
+    )
+    assert "are flagged" not in staying(nobody)
+    told = advice(nobody)
     assert "no target that is truly 1 is flagged here" in told
     assert "--positive 1 --precision" in told
     assert "more samples" not in told

@@ -24,8 +24,11 @@ def _flagged(summary: Summary) -> str:
     if summary.positive is None or summary.truth is None:
         return ""
     size, truly = aim(summary)[1], int((summary.truth == summary.positive).sum())
-    stay = round(float(summary.recall([size])[0]) * truly)
+    flagged, stay = (round(float(share) * truly) for share in summary.recall([0, size]))
     who = f"{plural(truly, summary.unit)} that {'is' if truly == 1 else 'are'} truly {summary.label_name(summary.positive)}"
+    if not flagged:  # so that no size of an attack says anything
+        none = f"None of the {who}" if truly > 1 else f"The one {who.removeprefix('1 ')}"
+        return f"{none} is {'' if truly > 1 else 'not '}provably flagged, even without an attack; --precision trains a model that is asked to flag some."
     stays = "stays" if stay == 1 else "stay"
     return f"{stay:,} of {who} provably {stays} flagged if an attacker {attack(summary, size)}."
 
@@ -153,6 +156,8 @@ def staying(summary: Summary) -> str:
     name, truly = summary.label_name(summary.positive), int((summary.truth == summary.positive).sum())
     size = aim(summary)[1]
     flagged, stays = summary.recall([0, size]).tolist()
+    if not flagged:  # as the headline says
+        return floor_flags_none(summary).strip()
     right = summary.precision([size]) if stays > 0 else None
     told = (
         ""
@@ -161,10 +166,8 @@ def staying(summary: Summary) -> str:
     )
     end = f"flagged whatever an attacker does who {attack(summary, size)}.{told}{floor_flags_none(summary)}"
     if truly == 1:
-        now, then = "is" if flagged else "is not", "stays" if stays else "does not provably stay"
-        return (
-            f"The one {summary.unit} that is truly {name} {now} flagged without an attack, and {then} {end}"
-        )
+        then = "stays" if stays else "does not provably stay"
+        return f"The one {summary.unit} that is truly {name} is flagged without an attack, and {then} {end}"
     return (
         f"Of the {plural(truly, summary.unit)} that are truly {name}, {percent(flagged)} are flagged without an attack, and "
         f"{percent(stays)} stay {end}"
