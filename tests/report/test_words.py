@@ -48,6 +48,23 @@ def test_a_model_that_says_the_same_to_all_is_exposed():
     assert "tells nothing apart" not in verdict(certify([SURE] * 20, truth=[0] * 20))
 
 
+def test_what_was_done_is_not_advised():
+    half, trained = [0, 1] * 10, "a model trained under noise"
+    assert trained in verdict(certify([SURE] * 20, truth=half, settings={"Recipe": "clean"}))
+    told = verdict(certify([SURE] * 20, truth=half, settings={"Recipe": "noise"}))
+    assert trained not in told
+    assert "Less noise, or another model, may help." in told
+
+
+def test_a_headline_of_one_label_for_all_is_not_proud():
+    told = headline(certify([SURE] * 20, truth=[0, 1] * 10))
+    assert told.startswith("10 of 20 nodes provably keep their right answer if an attacker ")
+    assert told.endswith("; but every answer is the one label 0.")
+    assert "one label" in headline(certify([SURE] * 20))
+    assert "one label" not in headline(certify([SURE] * 20, truth=[0] * 20))
+    assert "one label" not in headline(certify([SURE, [0, 10_000]] * 10, truth=[0, 1] * 10))
+
+
 @pytest.mark.parametrize("spare", [0, 4])
 def test_proofs_are_not_told_to_take_less_noise_or_more_samples(spare):
     """Twenty graphs of which every group of edges says the same: at the ceiling, or below it."""

@@ -188,8 +188,9 @@ def _sweep(
         certs = setting.certify(votes)
         truth = plan.targets.truth.numpy()
         point = Point.of(noise, certs, truth, setting.ceiling(threat), split, positive)
-        alike = monotony(summarise(certs, truth=truth, class_names=plan.dataset.class_names))
-        points.append(replace(point, beware=alike))
+        how = {"Recipe": plan.recipe if plan.trains else "clean"}
+        told = summarise(certs, truth=truth, class_names=plan.dataset.class_names, settings=how)
+        points.append(replace(point, beware=monotony(told)))
     bearers = int((plan.targets.truth == positive).sum()) if positive is not None else 0
     flag = (None if positive is None else label_name(positive, plan.dataset), bearers)
     return points, None if found is None else found.accuracy, plan, ahead, flag

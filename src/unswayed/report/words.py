@@ -10,6 +10,7 @@ from unswayed.report.beside_floor import floor_flags_none, floor_told, whole
 from unswayed.report.rounding import percent, percent_at_least
 from unswayed.report.summary import Summary
 
+MANY = 10  # targets of which it is odd that all have one label
 ALL_ALIKE = 0.95  # share of one label from which a model is warned of: it hardly tells targets apart
 EXPECTED = 0.8  # unless the truth is nearly as one-sided itself
 
@@ -44,6 +45,8 @@ def _proven(summary: Summary) -> str:
         if summary.below_floor(size, change, ties=True):
             free = round((summary.floor or 0.0) * total)
             return f"{told} if an attacker {who}; a model that ignores the structure has {free:,} right, whatever anybody does."
+        if (only := _only_label(summary)) is not None:  # which nobody should take for robustness
+            return f"{told} if an attacker {who}; but every answer is the one label {only}."
         return f"{told}: no attacker who {who} {summary.certs.undone()}."
     if summary.certs.abstained.all():
         who = (
@@ -56,6 +59,14 @@ def _proven(summary: Summary) -> str:
     if total == 1:
         told = f"for the one {summary.everyone.removeprefix('1 ')} no {answer} is"
     return f"Nothing can be promised yet: {told} proven against a single change."
+
+
+def _only_label(summary: Summary) -> str | None:
+    """The label that all of many targets are given, though they may differ."""
+    given = summary.certs.label[~summary.certs.abstained]
+    differ = summary.truth is None or len(np.unique(summary.truth[summary.known])) > 1
+    alike = len(given) >= MANY and len(np.unique(given)) == 1
+    return summary.label_name(int(given[0])) if alike and differ else None
 
 
 def verdict(summary: Summary) -> str:
@@ -123,7 +134,7 @@ def _unmoved(summary: Summary) -> str:
 def monotony(summary: Summary) -> str:
     """A warning where the model has stopped telling targets apart, so that its robustness is worth little."""
     given = summary.certs.label[~summary.certs.abstained]
-    if len(given) < 10:
+    if len(given) < MANY:
         return ""
     label = int(np.bincount(given).argmax())
     share = float((given == label).mean())
@@ -131,11 +142,12 @@ def monotony(summary: Summary) -> str:
     if share < ALL_ALIKE or expected > EXPECTED:
         return ""
     who, noisy = "every" if share == 1 else "nearly every", summary.certs.confidence is not None
-    help_ = (
-        "Less noise, or a model trained under noise, may help"
-        if noisy
-        else "Training it longer, or another model, may help"
-    )
+    if noisy and summary.settings.get("Recipe") in ("noise", "distill"):  # it was trained under noise
+        help_ = "Less noise, or another model, may help"
+    elif noisy:
+        help_ = "Less noise, or a model trained under noise, may help"
+    else:
+        help_ = "Training it longer, or another model, may help"
     return (
         f"Beware: {'under this noise ' * noisy}the model gives {who} {summary.unit} the label {summary.label_name(label)}: it is steady, but "
         f"tells nothing apart. {help_}."
