@@ -109,6 +109,9 @@ def frontier(
     points, height, plan, ahead, flag = _sweep(words, noises, count, floor, split)
     _warn_of_few(points, want_size, split, samples)
     best = recommend(points, want_size)
+    alone = ahead if split is None and threat in (None, kinds.ThreatKind.ROW) else None
+    drop = flag[0] is None and _dropped(alone, max(point.wanted(want_size) for point in points), height)
+    best = None if drop else best
     command = (
         None
         if best is None
@@ -126,18 +129,26 @@ def frontier(
     else:
         from unswayed.cli.frontier_tables import show, show_proofs
 
-        show(points, best, want_size, split, height, command, *flag)
-        if split is None and ahead is not None and threat in (None, kinds.ThreatKind.ROW):
+        show(points, best, want_size, split, height, command, drop, *flag)
+        if alone is not None:
             reached = 0.0 if best is None else points[best].wanted(want_size)
-            show_proofs(ahead, want_size, reached, _prove_words(words))
+            model = "ballots" if alone.near else "label-ballots"
+            show_proofs(alone, want_size, reached, _prove_words(words, model))
 
 
-def _prove_words(words: dict[str, Any]) -> str:
+def _dropped(ahead: "Prospect | None", reached: float, height: float | None) -> bool:
+    """Whether the edges had better go: nothing is expected of them, and no noise proved more than there is without them."""
+    if ahead is None or height is None:  # without a floor this is not known
+        return False
+    return ahead.way == "drop the edges" and reached <= height
+
+
+def _prove_words(words: dict[str, Any], model: str) -> str:
     """The command that proves the same data without noise."""
     names = ("dataset", "edges", "features", "labels", "protocol", "seed", "positive")
     usual = {"protocol": "transductive", "seed": 0}
     asked = [(name, words[name]) for name in names if words[name] != usual.get(name)]
-    return command_line("prove", [*asked, ("model", "label-ballots")])
+    return command_line("prove", [*asked, ("model", model)])
 
 
 def _warn_of_few(points: "list[Point]", want: int, split: tuple[int, int] | None, samples: int) -> None:
