@@ -107,6 +107,12 @@ def test_explain_is_readable(call, own):
         assert words in out
 
 
+def test_explain_of_nothing_tells_of_stores(call):
+    code, _, err = call("explain", "113")
+    assert code == 2
+    assert "unswayed explain 113 --store FOLDER" in " ".join(err.split())
+
+
 def test_explain_refuses_strangers(call, own):
     call("certify", *own, "--store", "run")
     code, _, err = call("explain", "77", "--store", "run")

@@ -113,7 +113,12 @@ def test_where_no_change_moves_anything_no_attack_is_to_be_looked_at():
     assert proofs.size.tolist() == [2, 2, 2]
     assert "no change moves any of these answers" in advice(summarise(proofs))
     ballots = us.LabelBallots(2).freeze(data, known=torch.tensor([0, 1, 1]))
-    assert "the cheapest attack on each" in advice(summarise(us.prove(ballots, us.Row(data, [0, 1, 2]))))
+    proofs = us.prove(ballots, us.Row(data, [0, 1, 2]))
+    shown = advice(summarise(proofs, command="unswayed prove --dataset x", names=["a", "b c", "d"]))
+    assert shown.startswith("What next: look at the weakest nodes; proved with --store FOLDER, ")
+    assert "unswayed explain 'b c' --store FOLDER shows the cheapest attack on one" in shown
+    for nowhere in (None, "unswayed demo"):  # which keep no store
+        assert advice(summarise(proofs, command=nowhere)) == "What next: look at the weakest nodes."
 
 
 def test_a_model_that_reads_no_link_is_not_said_to_lose_by_links():

@@ -1,5 +1,7 @@
 """What next: one sentence, from what holds the result back most."""
 
+import shlex
+
 from unswayed.report.beside_floor import FEW, floor_named, whole
 from unswayed.report.rounding import percent
 from unswayed.report.summary import Summary
@@ -47,5 +49,13 @@ def advice(summary: Summary) -> str:
         more = "samples" if noisy else "groups"  # of edges: no other proof has a ceiling
         return f"What next: more {more}; most reach K = {summary.ceiling}, the most that these settings can prove."
     if not noisy:
-        return "What next: look at the weakest targets (unswayed explain shows the cheapest attack on each)."
+        return f"What next: look at the weakest {summary.unit}s{_how(summary)}."
     return "What next: another noise (unswayed frontier compares them before anything is sampled), or a model trained under this one."
+
+
+def _how(summary: Summary) -> str:
+    """How to look at one of them, where a command proved it; nobody else has a store."""
+    if not (summary.command or "").startswith("unswayed prove "):
+        return ""
+    weakest = shlex.quote(summary.target_name(int(summary.order[0])))
+    return f"; proved with --store FOLDER, unswayed explain {weakest} --store FOLDER shows the cheapest attack on one"
