@@ -3,6 +3,7 @@
 import io
 import json
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import torch
 from torch_geometric.datasets import KarateClub
 
 import unswayed as us
+from unswayed.report.rounding import percent
 
 from .words import plain
 
@@ -248,8 +250,18 @@ def test_the_table_of_a_demo_cuts_nothing_off(width):
     said = place.export_text()
     assert "…" not in said
     assert max(map(len, said.splitlines())) <= width
-    assert f"{shown.shares('smoothed, label ballots')[-1]:.0%}" in said
+    assert percent(shown.shares("smoothed, label ballots")[-1]) in said
     assert ("99.9% each" in said) == (width >= 80)
+
+
+def test_a_demo_calls_nothing_all_that_is_not():
+    from unswayed.cli import demo
+
+    almost = SimpleNamespace(confidence=None, accuracy=lambda truth, at: np.full(len(at), 259 / 260))
+    told = demo.Shown({"proved": almost}, None, 0.001).sentence
+    assert told.startswith(
+        "99.6% right → 99.6% proved right against any 5 changed links → 0.1% without links"
+    )
 
 
 def test_demo_speaks_json(call_json, monkeypatch, offline):

@@ -156,6 +156,7 @@ def test_confidence_says_what_the_band_means():
 def test_percent_never_rounds_up_to_certainty():
     assert percent(0.9999) == "99.9%"
     assert percent(1.0) == "100%"
+    assert (percent(0.0), percent(0.001), percent(0.0042)) == ("0%", "0.1%", "0.5%")
 
 
 def test_reading_explains_attacks_only_where_there_are_some():

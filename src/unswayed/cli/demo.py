@@ -90,9 +90,11 @@ class Shown:
     @property
     def sentence(self) -> str:
         """Base → certified → floor, and what it means."""
+        from unswayed.report.rounding import percent
+
         shares = self.shares(self.best)
         base, certified = shares[0], shares[AT.index(5)]
-        way = f"{base:.0%} right → {certified:.0%} proved right against any 5 changed links → {self.floor:.0%} without links (the floor)"
+        way = f"{percent(base)} right → {percent(certified)} proved right against any 5 changed links → {percent(self.floor)} without links (the floor)"
         gain = certified - self.floor
         if gain > 0:
             return f"{way}: here certificates pay, {100 * gain:.0f} points of accuracy that no forger of 5 links can take."
@@ -195,6 +197,8 @@ def _table(shown: Shown, most: int) -> "Table":
     """Shares at every size and how sure they are; in a narrow terminal without that, or at the largest size alone."""
     from rich.table import Table
 
+    from unswayed.report.rounding import percent
+
     sizes = AT if most > 2 else AT[-1:]
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title_justify="left", title_style="bold")
     table.title = "Right, and no K changed links of the node can change it"
@@ -206,7 +210,7 @@ def _table(shown: Shown, most: int) -> "Table":
     for name, shares, sure in [*rows, ("no links at all (floor)", [shown.floor] * len(AT), None)]:
         told = "certainty" if sure is None else f"{sure:.1%} each"
         style = "green" if name == shown.best else "" if name in shown.certificates else "yellow"
-        seen = [f"{share:.0%}" for share in shares[-len(sizes) :]]
+        seen = [percent(share) for share in shares[-len(sizes) :]]
         table.add_row(name, *seen, told if most > 3 else "", style=style)
     return table
 
