@@ -276,6 +276,32 @@ def test_demo_speaks_json(call_json, monkeypatch, offline):
     assert told["certified_accuracy"]["proved, label ballots"]["5"] > told["floor"]
 
 
+def test_the_karate_club_needs_no_fetching_and_is_among_what_there_is(call):
+    code, out, err = call("data", "fetch", "karate")
+    assert (code, out) == (0, "")
+    assert "karate needs no download" in err
+    for words in (("data", "fetch", "cara"), ("prove", "--dataset", "cara")):
+        code, _, err = call(*words)
+        assert code == 2
+        assert "imdb-binary, karate, or give" in " ".join(err.split())
+
+
+def test_what_cannot_be_fetched_is_said_once(call, monkeypatch):
+    from unswayed.datasets import sources
+    from unswayed.errors import WorldError
+
+    def fail(about, fetch):
+        raise WorldError(f"{about.name} could not be fetched: no network.")
+
+    monkeypatch.setattr(sources, "locate", fail)
+    code, _, err = call("data", "fetch", "polblogs")
+    assert (code, err) == (1, "unswayed: polblogs could not be fetched: no network.\n")
+    code, _, err = call("data", "fetch", "polblogs", "cora")
+    assert code == 1
+    assert err.count("no network") == 2
+    assert err.endswith("Of 2 datasets these could not be fetched: polblogs, cora.\n")
+
+
 def test_demo_knows_its_datasets(call):
     code, _, err = call("demo", "--dataset", "mutag")
     assert code == 2
