@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -231,6 +232,23 @@ def test_demo_without_a_network_runs_on_a_made_up_graph_and_ends_in_what_it_mean
     assert "here certificates pay" in out
     assert "unswayed demo --dataset cora" in out.splitlines()[-1]
     assert (here / "unswayed-report.html").stat().st_size < 3_000_000
+
+
+def test_a_demo_says_how_to_get_at_its_commands(here, monkeypatch):
+    from unswayed.cli import demo
+
+    folder = here / ".venv" / "bin"
+    folder.mkdir(parents=True)
+    (folder / "activate").write_text("")
+    monkeypatch.setattr(sys, "executable", str(folder / "python"))
+    monkeypatch.setattr(sys, "prefix", str(folder.parent))
+    monkeypatch.setenv("PATH", "/usr/bin")
+    assert demo._first().split(maxsplit=4)[-1] == "source .venv/bin/activate\n"
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin")
+    assert demo._first() == ""
+    monkeypatch.setenv("PATH", "/usr/bin")
+    monkeypatch.setattr(sys, "prefix", sys.base_prefix)
+    assert demo._first() == ""
 
 
 @pytest.mark.parametrize("width", [40, 60, 100])

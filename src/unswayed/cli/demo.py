@@ -1,5 +1,8 @@
 """`unswayed demo`: from nothing to proofs, votes and a report in under two minutes."""
 
+import os
+import shlex
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -190,7 +193,18 @@ def _print(data: "Dataset", parts: "Split", shown: Shown, out: Path) -> None:
     place.print(fitting(place, 2, lambda most: _table(shown, most)))
     place.print(f"\n{shown.sentence}", soft_wrap=True, markup=False, style="bold")
     place.print(f"\nThe report is in {out.resolve()}: open it in any browser.", soft_wrap=True, markup=False)
-    place.print(NEXT, style="dim", soft_wrap=True, markup=False)
+    place.print(_first() + NEXT, style="dim", soft_wrap=True, markup=False)
+
+
+def _first() -> str:
+    """How to get at `unswayed` from a shell, where this runs in an environment whose commands it does not find."""
+    commands = Path(sys.executable).parent
+    found = str(commands) in os.environ.get("PATH", "").split(os.pathsep)
+    if sys.prefix == sys.base_prefix or found or not (commands / "activate").exists():
+        return ""
+    here = Path.cwd()
+    named = commands.relative_to(here) if commands.is_relative_to(here) else commands
+    return f"First, once a shell:  source {shlex.quote(str(named / 'activate'))}\n"
 
 
 def _table(shown: Shown, most: int) -> "Table":
