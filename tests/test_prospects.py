@@ -129,7 +129,7 @@ def test_a_floor_that_has_not_read_the_features_is_no_model_without_edges():
     data = communities(150, 0.3, 0.05)
     known = half_known(data)
     bare = us.prospect(data, known)  # one column of ones tells nothing
-    assert "the most common label for 5" in str(bare)
+    assert "the most common label is right for 5" in str(bare)
     assert "without edges" not in str(bare)
     assert "features" not in str(bare)
     data.x = torch.nn.functional.one_hot(data.y, 2).float()
@@ -138,7 +138,7 @@ def test_a_floor_that_has_not_read_the_features_is_no_model_without_edges():
     assert str(told).endswith("so give its accuracy as the floor.")
     assert told.to_dict()["floor_of"] == "the most common label"
     given = us.prospect(data, known, floor=1.0)
-    assert "a model without edges for 100%" in str(given)
+    assert "a model without edges is right for 100%" in str(given)
     assert not given.unread
 
 

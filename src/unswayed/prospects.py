@@ -20,6 +20,7 @@ from unswayed.ballots.meaning import meaning_of, suited
 from unswayed.ballots.networks import LabelBallots
 from unswayed.errors import InputError
 from unswayed.proving import prove
+from unswayed.report.rounding import percent
 from unswayed.sampling.threats import Row
 
 Sizes = npt.NDArray[np.int64]
@@ -41,7 +42,7 @@ UNLIKE = (
 )
 RARE = 0.25  # of two labels, the share below which the other is right almost always
 FLAGS = (
-    " Of two labels the rarer has {:.0%} here, and this counts right answers: how many stay flagged, at which precision, is another "
+    " Of two labels the rarer has {} here, and this counts right answers: how many stay flagged, at which precision, is another "
     "question (fit_flags; prove --positive LABEL --precision P)."
 )
 
@@ -100,10 +101,10 @@ class Prospect:
         return "drop the edges"
 
     def __str__(self) -> str:
-        beyond = [f"{self.above(k):.0%} have more than {k}" for k in (1, 5, 10)]
-        seen = f"Of all nodes, {beyond[0]} link, {beyond[1]} and {beyond[2]} links. Of {len(self.sizes):,} whose label is known, neighbours' labels alone are right for {self.base:.0%}, {self.floor_of} for {self.floor:.0%}"
-        rare = FLAGS.format(self.rarer) if self.rarer is not None and self.rarer < RARE else ""
-        return f"{seen}{UNLIKE * self.unlike}. {self._advice()}{UNREAD * self.unread}{rare}"
+        beyond = [f"{percent(self.above(k))} have more than {k}" for k in (1, 5, 10)]
+        seen = f"Of all nodes, {beyond[0]} link, {beyond[1]} and {beyond[2]} links. Of {len(self.sizes):,} whose label is known, neighbours' labels alone are right for {percent(self.base)}"
+        rare = FLAGS.format(percent(self.rarer)) if self.rarer is not None and self.rarer < RARE else ""
+        return f"{seen}{UNLIKE * self.unlike}; {self.floor_of} is right for {percent(self.floor)}. {self._advice()}{UNREAD * self.unread}{rare}"
 
     def _advice(self) -> str:
         if self.near:

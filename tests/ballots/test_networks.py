@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import warnings
 from fractions import Fraction
 
 import networkx as nx
@@ -15,7 +16,7 @@ import unswayed as us
 from unswayed.ballots.fixed import SCALE
 from unswayed.ballots.links import Links
 from unswayed.ballots.networks import BallotNetwork, LabelBallots, Snapshot
-from unswayed.errors import InputError, UnsoundModel
+from unswayed.errors import DoubtfulSetting, InputError, UnsoundModel
 
 from .cases import awakened, random_graph, some_known
 
@@ -451,3 +452,13 @@ def test_known_labels_of_a_column_with_gaps_are_unknown_there():
     assert all(torch.equal(found[name], plain[name]) for name in plain)
     with pytest.raises(InputError, match="one whole number"):
         LabelBallots(2).freeze(data, known=[0.5] * 9)
+
+
+def test_who_knows_no_label_is_warned_that_nothing_is_said():
+    ring = torch.tensor([[0, 1, 2], [1, 2, 0]])
+    data = Data(edge_index=torch.cat([ring, ring.flip(0)], dim=1), num_nodes=3)
+    with pytest.warns(DoubtfulSetting, match="No label is known, so label ballots say nothing"):
+        us.LabelBallots(2).freeze(data, known=torch.full((3,), -1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        us.LabelBallots(2).freeze(data, known=torch.tensor([0, -1, -1]))

@@ -2,13 +2,14 @@
 
 import errno
 import json
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import unswayed as us
 from unswayed import files, votes
-from unswayed.cli import common
 from unswayed.errors import WorldError
 
 CERTIFY = (
@@ -269,11 +270,23 @@ def test_a_damaged_record_is_named(call, own, here):
 @pytest.mark.parametrize("option", ["--store run/a", "--report page.html"])
 def test_a_folder_for_reading_only_is_said_before_anything_runs(call, here, monkeypatch, option):
     """Whoever runs the tests may write anywhere, so the system is asked through a stand-in."""
-    monkeypatch.setattr(common.os, "access", lambda folder, mode: not here.samefile(folder))
+    make = tempfile.TemporaryFile
+    monkeypatch.setattr(
+        tempfile, "TemporaryFile", lambda dir: read_only() if here.samefile(dir) else make(dir=dir)
+    )
     code, out, err = call(*CERTIFY.split(), *option.split())
     assert (code, out) == (2, "")
     assert "cannot be written to; choose another place" in one_sentence(err)
     assert len(err.splitlines()) == 1
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="no such folder, which nobody can write to")
+@pytest.mark.parametrize("option", ["--store /proc/foo/run", "--csv /proc/t.csv"])
+def test_where_nothing_can_be_made_is_found_by_trying(call, option):
+    """Whoever may do anything is told by no permission that nothing can be made here."""
+    code, out, err = call(*CERTIFY.split(), *option.split())
+    assert (code, out) == (2, "")
+    assert "The folder /proc cannot be written to" in one_sentence(err)
 
 
 def read_only(*_, **__):

@@ -81,9 +81,9 @@ def test_a_model_of_one_logit_is_certified_with_a_threshold(call, call_json, own
 
 def test_a_model_of_one_logit_is_swept_and_attacked_with_the_same_threshold(call, call_json, own, here):
     words = [word for word in own if word not in ("--model", "mine.py:build", "--beta", "0.9")]
-    words += ["--model", "mine.py:flat", "--threshold", "0", "--positive", "1"]
+    words += ["--model", "mine.py:flat", "--threshold", "-5", "--positive", "1"]
     swept = call_json("frontier", *words, "--betas", "0.8,0.9", "--want-size", "0")
-    assert "--threshold 0.0 --positive 1" in swept["command"]
+    assert "--threshold -5.0 --positive 1" in swept["command"]
     tried = ["--no-beyond", "--attempts", "1", "--judge-samples", "100", "--kind", "random"]
     attacks = [word for word in words if word != "--no-floor"]
     code, out, err = call("attack", *attacks, "--beta", "0.9", *tried)

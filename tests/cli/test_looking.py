@@ -3,6 +3,8 @@
 import io
 import json
 import re
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ import torch
 from torch_geometric.datasets import KarateClub
 
 import unswayed as us
+from unswayed.report.rounding import percent
 
 from .words import plain
 
@@ -105,6 +108,12 @@ def test_explain_is_readable(call, own):
     assert code == 0
     for words in ("The ceiling", "at least", "at most", "K = "):
         assert words in out
+
+
+def test_explain_of_nothing_tells_of_stores(call):
+    code, _, err = call("explain", "113")
+    assert code == 2
+    assert "unswayed explain 113 --store FOLDER" in " ".join(err.split())
 
 
 def test_explain_refuses_strangers(call, own):
@@ -225,6 +234,23 @@ def test_demo_without_a_network_runs_on_a_made_up_graph_and_ends_in_what_it_mean
     assert (here / "unswayed-report.html").stat().st_size < 3_000_000
 
 
+def test_a_demo_says_how_to_get_at_its_commands(here, monkeypatch):
+    from unswayed.cli import demo
+
+    folder = here / ".venv" / "bin"
+    folder.mkdir(parents=True)
+    (folder / "activate").write_text("")
+    monkeypatch.setattr(sys, "executable", str(folder / "python"))
+    monkeypatch.setattr(sys, "prefix", str(folder.parent))
+    monkeypatch.setenv("PATH", "/usr/bin")
+    assert demo._first().split(maxsplit=4)[-1] == "source .venv/bin/activate\n"
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin")
+    assert demo._first() == ""
+    monkeypatch.setenv("PATH", "/usr/bin")
+    monkeypatch.setattr(sys, "prefix", sys.base_prefix)
+    assert demo._first() == ""
+
+
 @pytest.mark.parametrize("width", [40, 60, 100])
 def test_the_table_of_a_demo_cuts_nothing_off(width):
     from rich.console import Console
@@ -242,8 +268,18 @@ def test_the_table_of_a_demo_cuts_nothing_off(width):
     said = place.export_text()
     assert "…" not in said
     assert max(map(len, said.splitlines())) <= width
-    assert f"{shown.shares('smoothed, label ballots')[-1]:.0%}" in said
+    assert percent(shown.shares("smoothed, label ballots")[-1]) in said
     assert ("99.9% each" in said) == (width >= 80)
+
+
+def test_a_demo_calls_nothing_all_that_is_not():
+    from unswayed.cli import demo
+
+    almost = SimpleNamespace(confidence=None, accuracy=lambda truth, at: np.full(len(at), 259 / 260))
+    told = demo.Shown({"proved": almost}, None, 0.001).sentence
+    assert told.startswith(
+        "99.6% right → 99.6% proved right against any 5 changed links → 0.1% without links"
+    )
 
 
 def test_demo_speaks_json(call_json, monkeypatch, offline):
@@ -256,6 +292,32 @@ def test_demo_speaks_json(call_json, monkeypatch, offline):
         "proved, label ballots", "proved, trained network", "smoothed, label ballots",
     ]  # fmt: skip
     assert told["certified_accuracy"]["proved, label ballots"]["5"] > told["floor"]
+
+
+def test_the_karate_club_needs_no_fetching_and_is_among_what_there_is(call):
+    code, out, err = call("data", "fetch", "karate")
+    assert (code, out) == (0, "")
+    assert "karate needs no download" in err
+    for words in (("data", "fetch", "cara"), ("prove", "--dataset", "cara")):
+        code, _, err = call(*words)
+        assert code == 2
+        assert "imdb-binary, karate, or give" in " ".join(err.split())
+
+
+def test_what_cannot_be_fetched_is_said_once(call, monkeypatch):
+    from unswayed.datasets import sources
+    from unswayed.errors import WorldError
+
+    def fail(about, fetch):
+        raise WorldError(f"{about.name} could not be fetched: no network.")
+
+    monkeypatch.setattr(sources, "locate", fail)
+    code, _, err = call("data", "fetch", "polblogs")
+    assert (code, err) == (1, "unswayed: polblogs could not be fetched: no network.\n")
+    code, _, err = call("data", "fetch", "polblogs", "cora")
+    assert code == 1
+    assert err.count("no network") == 2
+    assert err.endswith("Of 2 datasets these could not be fetched: polblogs, cora.\n")
 
 
 def test_demo_knows_its_datasets(call):

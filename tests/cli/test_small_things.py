@@ -133,14 +133,14 @@ def test_a_narrow_frontier_cuts_no_number_and_its_command_says_what_stays_flagge
 ):
     monkeypatch.setenv("COLUMNS", str(width))
     words = [word for word in own if word not in ("--beta", "0.9")]
-    code, out, err = call("frontier", *words, "--betas", "0.7,0.9", "--want-size", "1", "--positive", "1")
+    code, out, err = call("frontier", *words, "--betas", "0.7,0.9", "--want-size", "1", "--positive", "0")
     assert code == 0, err
     table = out[: out.index("For K")]
     assert "…" not in table
     assert max(map(len, table.splitlines())) <= width
     assert "k=1" in table
-    assert "truly 1" in " ".join(table.split())
-    assert out.rstrip().endswith("--positive 1")
+    assert "truly 0" in " ".join(table.split())
+    assert out.rstrip().endswith("--positive 0")
 
 
 @pytest.mark.parametrize(

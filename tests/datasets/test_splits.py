@@ -103,3 +103,10 @@ def test_what_cannot_be_split_is_one_sentence(toy, seed, how, words):
         datasets.split(toy, seed, **how)
     with pytest.raises(InputError, match=r"A dataset is expected, not Data; .*from_data"):
         datasets.split(toy.graph, 0)
+
+
+def test_masks_of_several_lengths_are_refused_by_their_lengths():
+    """They were said to overlap, or taken as they were."""
+    masks = torch.eye(4, dtype=torch.bool)
+    with pytest.raises(InputError, match="one value for each target, not 3, 4 values"):
+        Split(masks[0], masks[1], torch.tensor([True, False, False]))

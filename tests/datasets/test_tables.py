@@ -44,7 +44,12 @@ def test_class_names_are_numbered_in_order(read):
         ({"edges": "source\ttarget\na\tb\n"}, "has a tab between its columns"),
         ({"edges": "source,target\na,zzz\n"}, "'zzz' is not a node"),
         ({"edges": "source,target\n"}, "no rows"),
-        ({"edges": ""}, "not a readable CSV"),
+        ({"edges": ""}, "not a readable CSV file: it is empty.$"),
+        ({"edges": "source,target\na,b\n\na,b,c\n"}, "file: line 4 has 3 values, and those before it 2;"),
+        (
+            {"edges": 'source,target\na,b\n"a,b\nb,c\n'},
+            "file: the quotation mark near line 3 is never closed.$",
+        ),
         ({"features": "node,f\na,1\na,2\n"}, "lists node a twice"),
         ({"features": "node,f\na,1\n,2\nb,1\n", "edges": "source,target\na,\nb,a\n"}, "a row without a node"),
         ({"features": "node,f\na,nan\nb,1\nc,1\n"}, "of node a|for node a"),
@@ -101,7 +106,7 @@ def test_whole_numbers_as_tables_write_them_are_class_numbers(read):
 def test_missing_and_too_large_files(read, tmp_path, monkeypatch):
     with pytest.raises(InputError, match="no file"):
         datasets.read_csv(tmp_path / "none.csv", tmp_path / "none.csv", tmp_path / "none.csv")
-    monkeypatch.setattr("unswayed.datasets.tables.MAX_FILE", 10)
+    monkeypatch.setattr("unswayed.datasets.csv_text.MAX_FILE", 10)
     with pytest.raises(InputError, match="larger than"):
         read()
 

@@ -38,7 +38,10 @@ def test_as_good_as_the_floor_is_not_praised_and_not_called_worse():
     even = summary([SURE] * 30 + [TORN] * 10, floor=0.75)
     assert headline(even).endswith("a model that ignores the structure has 30 right, whatever anybody does.")
     assert "as much right as is proven here" in verdict(even)
-    assert "more right than is proven here" in verdict(summary([SURE] * 30 + [TORN] * 10, floor=0.8))
+    assert verdict(even).endswith("so under this attack the structure brings nothing.")
+    worse = verdict(summary([SURE] * 30 + [TORN] * 10, floor=0.8))
+    assert "more right than is proven here" in worse
+    assert worse.endswith("so under this attack the structure costs more than it brings.")
     few = verdict(summary([SURE, TORN], floor=0.5))
     assert few.endswith("2 targets are too few to compare models by.")
     assert "costs more" not in few
@@ -50,9 +53,17 @@ def test_one_answer_is_spoken_of_as_one():
     assert "The right answer withstands" in verdict(one)
     assert "The other one is " in verdict(one)
     alone = summarise(us.certify(votes), truth=np.array([0, 1]), positive=1)
+    assert headline(alone).startswith(
+        "The one target that is truly 1 is not provably flagged, even without an attack; --precision"
+    )
+    held = summarise(
+        us.certify(Votes.from_counts([[520, 480], [250, 750]], us.Flip(beta=0.7), entries=100)),
+        truth=np.array([0, 1]),
+        positive=1,
+    )
     assert (
-        "The one target that is truly 1 is not flagged without an attack, and does not provably stay"
-        in staying(alone)
+        "The one target that is truly 1 is flagged without an attack, and does not provably stay"
+        in staying(held)
     )
 
 
@@ -77,7 +88,13 @@ def test_whoever_wants_flags_is_not_sent_to_a_model_that_flags_nobody():
 
 def test_a_model_that_flags_nobody_is_not_sent_to_more_samples():
     truth = np.array([1] * 4 + [0] * 36)
-    told = advice(summary([[1000, 0]] * 40, truth=truth, positive=1))
+    nobody = summary([[1000, 0]] * 40, truth=truth, positive=1)
+    assert headline(nobody) == (
+        "None of the 4 targets that are truly 1 is provably flagged, even without an attack; "
+        "--precision trains a model that is asked to flag some."
+    )
+    assert "are flagged" not in staying(nobody)
+    told = advice(nobody)
     assert "no target that is truly 1 is flagged here" in told
     assert "--positive 1 --precision" in told
     assert "more samples" not in told
@@ -96,7 +113,36 @@ def test_where_no_change_moves_anything_no_attack_is_to_be_looked_at():
     assert proofs.size.tolist() == [2, 2, 2]
     assert "no change moves any of these answers" in advice(summarise(proofs))
     ballots = us.LabelBallots(2).freeze(data, known=torch.tensor([0, 1, 1]))
-    assert "the cheapest attack on each" in advice(summarise(us.prove(ballots, us.Row(data, [0, 1, 2]))))
+    proofs = us.prove(ballots, us.Row(data, [0, 1, 2]))
+    shown = advice(summarise(proofs, command="unswayed prove --dataset x", names=["a", "b c", "d"]))
+    assert shown.startswith("What next: look at the weakest nodes; proved with --store FOLDER, ")
+    assert "unswayed explain 'b c' --store FOLDER shows the cheapest attack on one" in shown
+    for nowhere in (None, "unswayed demo"):  # which keep no store
+        assert advice(summarise(proofs, command=nowhere)) == "What next: look at the weakest nodes."
+
+
+def test_a_model_that_reads_no_link_is_not_said_to_lose_by_links():
+    """Whatever it is right about less than the floor, it loses by features, or by chance."""
+    ring = torch.tensor([list(range(20)), [*range(1, 20), 0]])
+    data = Data(x=torch.eye(20), edge_index=torch.cat([ring, ring.flip(0)], dim=1))
+    deaf = us.BallotNetwork(20, 2, voters="two-hop")
+    with torch.no_grad():
+        deaf.label_weight.fill_(0.0)
+        deaf.own_weight.fill_(1.0)
+    proofs = us.prove(deaf.eval().freeze(data), us.Row(data, range(20)))
+    truth = proofs.label.copy()
+    truth[:2] = 1 - truth[:2]
+    told = summarise(proofs, truth=truth, floor=0.95)
+    assert verdict(told).endswith("so links neither bring nor cost it anything.")
+    assert "(--model label-ballots) or a smaller --attack-size may hear it" in advice(told)
+
+
+def test_who_asks_for_flags_is_not_told_how_often_a_model_that_flags_nobody_is_right():
+    truth = np.array([1] * 4 + [0] * 36)
+    flags = summary([[1, 999]] * 4 + [TORN] * 6 + [SURE] * 30, truth=truth, positive=1, floor=0.9)
+    assert headline(flags).startswith("4 of 4 targets that are truly 1 provably stay flagged")
+    assert "costs more than it brings" not in verdict(flags)
+    assert verdict(flags).endswith("how many stay flagged is another question than how many are right.")
 
 
 def test_one_sentence_says_what_to_try():

@@ -241,6 +241,16 @@ def test_hostile_names_stay_text(visit, tmp_path, certs_of, graph):
     assert NASTY in page.inner_text("#command")
 
 
+def test_a_table_that_is_cut_off_says_that_it_scrolls(visit, tmp_path, certs_of):
+    certs, truth = certs_of(noise=us.AddDelete(p_add=0.02, p_delete=0.4))
+    where = write_report(tmp_path / "r.html", certs, truth=truth)
+    phone = visit(where, viewport={"width": 390, "height": 844}, is_mobile=True, has_touch=True)
+    phone.wait_for_selector("#sideways", state="visible")
+    assert "scroll the table sideways" in phone.inner_text("#sideways")
+    wide = visit(where, viewport={"width": 1600, "height": 900})
+    wide.wait_for_selector("#sideways", state="hidden")
+
+
 def test_long_names_can_be_told_apart(visit, tmp_path, certs_of):
     certs, _ = certs_of(targets=5)
     names = [f"CC(=O)N[C@@H](CCCCN)C(=O)N[C@@H](Cc1ccc(O)cc1)C(=O)NCC{i}" for i in range(5)]

@@ -23,6 +23,13 @@ def test_table_holds_the_curve_and_the_floor(certs, truth):
     assert f"{certs.accuracy(truth, at=[0])[0] - 0.625:+.2f}" in words
 
 
+def test_a_difference_that_cannot_be_seen_has_no_sign(certs, truth):
+    share = float(certs.accuracy(truth, at=[0])[0])
+    for floor in (share, share - 0.004, share + 0.004):
+        last = text_of(accuracy_table(summarise(certs, truth=truth, floor=floor))).splitlines()[-1]
+        assert last.split()[:4] == ["above", "the", "floor", "0.00"]
+
+
 @pytest.mark.parametrize("ascii_only", [False, True])
 def test_columns_are_as_high_as_the_shares(certs, truth, ascii_only):
     summary = summarise(certs, truth=truth)

@@ -48,6 +48,23 @@ def test_a_model_that_says_the_same_to_all_is_exposed():
     assert "tells nothing apart" not in verdict(certify([SURE] * 20, truth=[0] * 20))
 
 
+def test_what_was_done_is_not_advised():
+    half, trained = [0, 1] * 10, "a model trained under noise"
+    assert trained in verdict(certify([SURE] * 20, truth=half, settings={"Recipe": "clean"}))
+    told = verdict(certify([SURE] * 20, truth=half, settings={"Recipe": "noise"}))
+    assert trained not in told
+    assert "Less noise, or another model, may help." in told
+
+
+def test_a_headline_of_one_label_for_all_is_not_proud():
+    told = headline(certify([SURE] * 20, truth=[0, 1] * 10))
+    assert told.startswith("10 of 20 nodes provably keep their right answer if an attacker ")
+    assert told.endswith("; but every answer is the one label 0.")
+    assert "one label" in headline(certify([SURE] * 20))
+    assert "one label" not in headline(certify([SURE] * 20, truth=[0] * 20))
+    assert "one label" not in headline(certify([SURE, [0, 10_000]] * 10, truth=[0, 1] * 10))
+
+
 @pytest.mark.parametrize("spare", [0, 4])
 def test_proofs_are_not_told_to_take_less_noise_or_more_samples(spare):
     """Twenty graphs of which every group of edges says the same: at the ceiling, or below it."""
@@ -139,6 +156,7 @@ def test_confidence_says_what_the_band_means():
 def test_percent_never_rounds_up_to_certainty():
     assert percent(0.9999) == "99.9%"
     assert percent(1.0) == "100%"
+    assert (percent(0.0), percent(0.001), percent(0.0042)) == ("0%", "0.1%", "0.5%")
 
 
 def test_reading_explains_attacks_only_where_there_are_some():
@@ -151,12 +169,11 @@ def test_reading_explains_attacks_only_where_there_are_some():
 def test_where_nothing_stays_flagged_precision_says_nothing():
     import unswayed as us
     from unswayed.report.summary import summarise
-    from unswayed.report.words import staying
 
     votes = us.Votes.from_counts([[1_000, 0], [1_000, 0]], us.Flip(0.7), 9, classes=["ok", "fraud"])
     summary = summarise(us.certify(votes), truth=["ok", "fraud"], positive="fraud")
-    assert "does not provably stay flagged" in staying(summary)
-    assert "at least" not in staying(summary)
+    assert "truly fraud is not provably flagged" in headline(summary)
+    assert "at least" not in headline(summary) + staying(summary)
     assert summary.precision_shown([0, 1], 2) == ["–", "–"]
     assert summary.precision_told([0, 1]) == [None, None]
     assert "No votes could be clearer" in summary.certs.statement(0)

@@ -62,13 +62,20 @@ class LabelBallots(BallotModel):
         if known is None:
             raise InputError(TELL)
         frozen = super().freeze(data, known)
-        if self.meaning is None and not isinstance(data, Links):  # who hands over links has looked at them
+        if not isinstance(data, Links):  # who hands over links has looked at them
             self._doubt(Links.of(data), known)
         return frozen
 
     def _doubt(self, links: Links, known: Any) -> None:
-        """Warn where neighbours' labels are rather not one's own."""
-        if unlike(links, read_known(known, links.nodes, self.classes)):
+        """Warn where no label is known, so that nobody says anything, and where neighbours' labels are rather not one's own."""
+        labels = read_known(known, links.nodes, self.classes)
+        if not bool((labels >= 0).any()):
+            warnings.warn(
+                "No label is known, so label ballots say nothing: every node has the same label, which no attacker can change.",
+                DoubtfulSetting,
+                stacklevel=3,
+            )
+        elif self.meaning is None and unlike(links, labels):
             warnings.warn(
                 "Links go to other labels more often than to one's own here, and label ballots take a neighbour's label for the node's: "
                 "give LabelBallots(…, meaning=us.meaning_of(data, known)), which says what each label means.",

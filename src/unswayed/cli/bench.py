@@ -55,6 +55,8 @@ def _table(lines: list[Any]) -> Any:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
+    from unswayed.report.rounding import at_least
+
     table = Table(
         box=SIMPLE_HEAD,
         title="Seconds for one million noisy graphs",
@@ -72,6 +74,6 @@ def _table(lines: list[Any]) -> Any:
             f"{1e3 * line.generic_ms:,.0f}",
             f"{1e3 * line.baseline_ms:,.0f}",
             f"{line.times_baseline:,.0f}",
-            f"{line.agreement:.1%}",
+            f"{at_least(100 * line.agreement, 1)}%",
         )
     return table

@@ -1,7 +1,6 @@
 """What every command shares: where words go, where JSON goes, and how a command line is written down."""
 
 import json
-import os
 import re
 import shlex
 import sys
@@ -100,9 +99,16 @@ def check_store(store: Path | None) -> None:
 
 
 def check_writable(folder: Path, what: str) -> None:
-    """Refuse a folder in which nothing can be made."""
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise InputError(f"The folder {folder} cannot be written to; choose another place for {what}.")
+    """Refuse a folder in which nothing can be made, by making something there: permissions alone do not tell."""
+    from tempfile import TemporaryFile
+
+    try:
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise InputError(
+            f"The folder {folder} cannot be written to; choose another place for {what}."
+        ) from error
 
 
 @contextmanager

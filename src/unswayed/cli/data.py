@@ -63,15 +63,21 @@ def list_datasets(as_json: Json = False) -> None:
 @app.command()
 def fetch(names: Names = None, as_json: Json = False) -> None:
     """Fetch what is not on this machine yet, verified, into the user's cache; one that fails does not stop the others."""
+    from unswayed.cli.inputs import KARATE
     from unswayed.datasets.catalog import NAMES, entry
     from unswayed.datasets.sources import locate
 
     places, failed = {}, []
-    for about in [entry(name) for name in names or NAMES]:
+    if KARATE in (names or ()):
+        note(f"{KARATE} needs no download: it comes with torch_geometric.")
+    asked = [entry(name, KARATE) for name in names or NAMES if name != KARATE]
+    for about in asked:
         try:
             places[about.name] = str(locate(about, fetch=True)[0])
         except UnswayedError as error:
-            failed.append(error)
+            if len(asked) == 1:
+                raise
+            failed.append(about.name)
             note(str(error))
             continue
         if not as_json:
@@ -79,7 +85,7 @@ def fetch(names: Names = None, as_json: Json = False) -> None:
     if as_json:
         print(json.dumps(places))
     if failed:
-        raise failed[0] if len(failed) == 1 else WorldError(f"{len(failed)} datasets could not be fetched.")
+        raise WorldError(f"Of {len(asked)} datasets these could not be fetched: {', '.join(failed)}.")
 
 
 @app.command()

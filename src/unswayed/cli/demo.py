@@ -1,5 +1,8 @@
 """`unswayed demo`: from nothing to proofs, votes and a report in under two minutes."""
 
+import os
+import shlex
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -90,9 +93,11 @@ class Shown:
     @property
     def sentence(self) -> str:
         """Base → certified → floor, and what it means."""
+        from unswayed.report.rounding import percent
+
         shares = self.shares(self.best)
         base, certified = shares[0], shares[AT.index(5)]
-        way = f"{base:.0%} right → {certified:.0%} proved right against any 5 changed links → {self.floor:.0%} without links (the floor)"
+        way = f"{percent(base)} right → {percent(certified)} proved right against any 5 changed links → {percent(self.floor)} without links (the floor)"
         gain = certified - self.floor
         if gain > 0:
             return f"{way}: here certificates pay, {100 * gain:.0f} points of accuracy that no forger of 5 links can take."
@@ -189,12 +194,25 @@ def _print(data: "Dataset", parts: "Split", shown: Shown, out: Path) -> None:
     place.print(fitting(place, 2, lambda most: _table(shown, most)))
     place.print(f"\n{shown.sentence}", soft_wrap=True, markup=False, style="bold")
     place.print(f"\nThe report is in {out.resolve()}: open it in any browser.", soft_wrap=True, markup=False)
-    place.print(NEXT, style="dim", soft_wrap=True, markup=False)
+    place.print(_first() + NEXT, style="dim", soft_wrap=True, markup=False)
+
+
+def _first() -> str:
+    """How to get at `unswayed` from a shell, where this runs in an environment whose commands it does not find."""
+    commands = Path(sys.executable).parent
+    found = str(commands) in os.environ.get("PATH", "").split(os.pathsep)
+    if sys.prefix == sys.base_prefix or found or not (commands / "activate").exists():
+        return ""
+    here = Path.cwd()
+    named = commands.relative_to(here) if commands.is_relative_to(here) else commands
+    return f"First, once a shell:  source {shlex.quote(str(named / 'activate'))}\n"
 
 
 def _table(shown: Shown, most: int) -> "Table":
     """Shares at every size and how sure they are; in a narrow terminal without that, or at the largest size alone."""
     from rich.table import Table
+
+    from unswayed.report.rounding import percent
 
     sizes = AT if most > 2 else AT[-1:]
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title_justify="left", title_style="bold")
@@ -207,7 +225,7 @@ def _table(shown: Shown, most: int) -> "Table":
     for name, shares, sure in [*rows, ("no links at all (floor)", [shown.floor] * len(AT), None)]:
         told = "certainty" if sure is None else f"{sure:.1%} each"
         style = "green" if name == shown.best else "" if name in shown.certificates else "yellow"
-        seen = [f"{share:.0%}" for share in shares[-len(sizes) :]]
+        seen = [percent(share) for share in shares[-len(sizes) :]]
         table.add_row(name, *seen, told if most > 3 else "", style=style)
     return table
 

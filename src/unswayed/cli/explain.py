@@ -101,11 +101,17 @@ def _stored(store: Path, node: str, words: dict[str, object]) -> "Explanation":
 
 
 def _fresh(words: dict[str, object], node: str) -> "Explanation":
+    """The node certified, or proved, here and now."""
     from unswayed.cli.proving import prove_asked, proved_by_name
     from unswayed.cli.targets import PARTS
     from unswayed.errors import InputError
     from unswayed.report.explain import explain as facts
 
+    if all(words[name] is None for name in ("dataset", "edges", "features", "labels")):
+        raise InputError(
+            f"Say whose node it is: unswayed explain {node} --store FOLDER explains what certify or prove kept with --store; "
+            "--dataset cora, or --edges, --features and --labels, certifies it now."
+        )
     part = node in PARTS
     if "," in node or (part and words["dataset"] is not None):  # only nodes of one's own files have names
         raise InputError(f"explain takes one node, not {node!r}.")

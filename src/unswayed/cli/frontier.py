@@ -12,6 +12,7 @@ from unswayed.cli.sweep import other_noises, read_sweep
 
 if TYPE_CHECKING:
     from unswayed.cli.plan import Plan
+    from unswayed.models.floors import Floor
     from unswayed.prospects import Prospect
     from unswayed.report.frontier import Point
     from unswayed.theory.noise import Noise
@@ -108,6 +109,9 @@ def frontier(
     points, height, plan, ahead, flag = _sweep(words, noises, count, floor, split)
     _warn_of_few(points, want_size, split, samples)
     best = recommend(points, want_size)
+    alone = ahead if split is None and threat in (None, kinds.ThreatKind.ROW) else None
+    drop = flag[0] is None and _dropped(alone, max(point.wanted(want_size) for point in points), height)
+    best = None if drop else best
     command = (
         None
         if best is None
@@ -125,18 +129,26 @@ def frontier(
     else:
         from unswayed.cli.frontier_tables import show, show_proofs
 
-        show(points, best, want_size, split, height, command, *flag)
-        if split is None and ahead is not None and threat in (None, kinds.ThreatKind.ROW):
+        show(points, best, want_size, split, height, command, drop, *flag)
+        if alone is not None:
             reached = 0.0 if best is None else points[best].wanted(want_size)
-            show_proofs(ahead, want_size, reached, _prove_words(words))
+            model = "ballots" if alone.near else "label-ballots"
+            show_proofs(alone, want_size, reached, _prove_words(words, model))
 
 
-def _prove_words(words: dict[str, Any]) -> str:
+def _dropped(ahead: "Prospect | None", reached: float, height: float | None) -> bool:
+    """Whether the edges had better go: nothing is expected of them, and no noise proved more than there is without them."""
+    if ahead is None or height is None:  # without a floor this is not known
+        return False
+    return ahead.way == "drop the edges" and reached <= height
+
+
+def _prove_words(words: dict[str, Any], model: str) -> str:
     """The command that proves the same data without noise."""
     names = ("dataset", "edges", "features", "labels", "protocol", "seed", "positive")
     usual = {"protocol": "transductive", "seed": 0}
     asked = [(name, words[name]) for name in names if words[name] != usual.get(name)]
-    return command_line("prove", [*asked, ("model", "label-ballots")])
+    return command_line("prove", [*asked, ("model", model)])
 
 
 def _warn_of_few(points: "list[Point]", want: int, split: tuple[int, int] | None, samples: int) -> None:
@@ -174,7 +186,7 @@ def _sweep(
     positive = stays(read_positive(words["positive"], plan.dataset), plan.dataset, plan.targets)
     threat = plan.entries()
     found = make_floor(plan) if with_floor else None
-    ahead = _look_ahead(plan, None if found is None else found[0])
+    ahead = _look_ahead(plan, found)
     once = plan.recipe == "clean" or not plan.trains
     model = make_model(plan) if once else None
     points = []
@@ -188,12 +200,12 @@ def _sweep(
         certs = setting.certify(votes)
         truth = plan.targets.truth.numpy()
         point = Point.of(noise, certs, truth, setting.ceiling(threat), split, positive)
-        names = plan.dataset.class_names or ()
-        alike = monotony(summarise(certs, truth=in_words(truth, names), class_names=names or None))
-        points.append(replace(point, beware=alike))
+        names, how = plan.dataset.class_names or (), {"Recipe": plan.recipe if plan.trains else "clean"}
+        told = summarise(certs, truth=in_words(truth, names), class_names=names or None, settings=how)
+        points.append(replace(point, beware=monotony(told)))
     bearers = int((plan.targets.truth == positive).sum()) if positive is not None else 0
     flag = (None if positive is None else label_name(positive, plan.dataset), bearers)
-    return points, None if found is None else found[0], plan, ahead, flag
+    return points, None if found is None else found.accuracy, plan, ahead, flag
 
 
 def _held_out(plan: "Plan", count: int) -> "Plan":
@@ -226,7 +238,7 @@ def _held_out(plan: "Plan", count: int) -> "Plan":
     )
 
 
-def _look_ahead(plan: "Plan", floor: float | None) -> "Prospect | None":
+def _look_ahead(plan: "Plan", floor: "Floor | None") -> "Prospect | None":
     """What certificates of a node's own links can be expected to pay, said before the first sample is drawn."""
     import torch
 

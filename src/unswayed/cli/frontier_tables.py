@@ -19,6 +19,7 @@ def show(
     split: tuple[int, int] | None,
     floor: float | None,
     command: str | None,
+    drop: bool,
     flag: str | None = None,
     bearers: int = 0,
 ) -> None:
@@ -42,27 +43,45 @@ def show(
     place.print()
     goal = f"K = {want}" if split is None else f"{split[0]} additions and {split[1]} deletions"
     if best is None or command is None:
-        place.print(
-            f"No setting proves {goal} for a single target, so none is recommended; more samples, more noise or a model trained under "
-            "noise may."
-        )
+        place.print(Text(_none(points, want, goal, drop, flag)))
         return
     if flag is not None:
         place.print(Text(_staying(points, best, want, goal, flag)))
-    if points[best].beware:
-        place.print(Text(points[best].beware))
     place.print(Text(_advice(points[best], points[best].wanted(want), goal, floor)))
     place.print(Text(command, style="bold"), soft_wrap=True)
 
 
+def _none(points: "list[Point]", want: int, goal: str, drop: bool, flag: str | None) -> str:
+    """Why no setting is recommended, and what may help."""
+    if drop:
+        return f"No setting proves more for {goal} than a model without edges has right, so none is recommended: drop the edges, which nobody can then forge."
+    proving = [point for point in points if point.wanted(want) > 0]
+    if not proving:
+        return (
+            f"No setting proves {goal} for a single target, so none is recommended; more samples, more noise or a model trained under "
+            "noise may."
+        )
+    telling = [point for point in proving if not point.beware]
+    if not telling:
+        most = max(proving, key=lambda point: point.wanted(want))
+        return f"No setting is recommended for {goal}. {most.beware}"
+    return (
+        f"No setting keeps a target that is truly {flag} flagged against {goal}, so none is recommended; "
+        f"unswayed prove --model ballots --positive {flag} --precision P trains a model that is asked to flag some."
+    )
+
+
 def show_proofs(ahead: "Prospect", want: int, reached: float, command: str) -> None:
     """Say where proofs without noise are expected to hold more than the best of these noises."""
-    expected = ahead.certified(want)
-    if not ahead.largest or expected <= reached:
-        return
     from unswayed.report.rounding import percent
 
-    place = console()
+    place, expected = console(), ahead.certified(want)
+    if ahead.near and reached <= ahead.floor:
+        told = "A network trained from label ballots needs no noise, and may gain a little at few changes"
+        place.print(Text(f"\n{told}:"))
+        place.print(Text(command, style="bold"), soft_wrap=True)
+    if not ahead.largest or expected <= reached:
+        return
     place.print()
     told = f"Label ballots need no noise, and are expected to prove about {percent(expected)} right at K = {want}"
     if want > ahead.largest:

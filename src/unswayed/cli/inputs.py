@@ -80,7 +80,7 @@ def fetch(name: str) -> Dataset:
     """The benchmark, downloaded (and saying so) only where this machine does not have it yet."""
     if name == KARATE:
         return karate_club()
-    if find(entry(name)) is None:
+    if find(entry(name, KARATE)) is None:
         note(f"Fetching {name}, once …")
         return load(name, fetch=True)
     return load(name)

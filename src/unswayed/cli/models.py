@@ -1,9 +1,10 @@
 """The classifier of a run, and the structure-free model that it is held against."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from unswayed.cli.common import note, warn, working
 from unswayed.cli.inputs import load_factory, load_weights
@@ -12,6 +13,9 @@ from unswayed.cli.record import WEIGHTS, read_record, tell_threads
 from unswayed.cli.targets import Targets
 from unswayed.datasets import Dataset, Split
 from unswayed.errors import InputError, StoreError
+
+if TYPE_CHECKING:
+    from unswayed.models.floors import Floor
 
 
 def make_model(plan: Plan) -> Any:
@@ -172,8 +176,8 @@ def _soft_labels(dataset: Dataset, parts: Split, protocol: str, seed: int, devic
     return soft_labels(seen, dataset.num_classes, seed=seed, device=device)
 
 
-def make_floor(plan: Task) -> tuple[float, str] | None:
-    """Accuracy on these targets of the best structure-free model, and its name; None where no truth is known."""
+def make_floor(plan: Task) -> "Floor | None":
+    """The best structure-free model, with its accuracy on these targets; None where no truth is known."""
     from unswayed.models.floors import floor
 
     truth = plan.targets.truth
@@ -191,4 +195,4 @@ def make_floor(plan: Task) -> tuple[float, str] | None:
             progress=progress,
         )
     right = (best.predictions[plan.targets.ids].cpu() == truth)[truth >= 0]
-    return float(right.double().mean()), str(best.name)
+    return replace(best, accuracy=float(right.double().mean()))

@@ -6,7 +6,7 @@ from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
 from traceback import extract_tb
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,6 +37,9 @@ from unswayed.theory.bounds import check_level
 from unswayed.theory.noise import Noise
 from unswayed.votes import Votes
 from unswayed.watching import ceiling_said
+
+if TYPE_CHECKING:
+    from unswayed.models.floors import Floor
 
 
 @dataclass(frozen=True)
@@ -221,7 +224,7 @@ def _more(samples: int) -> list[int]:
     return [step * 10**power for power in range(3, 9) for step in (1, 2, 5) if step * 10**power > samples]
 
 
-def make_record(plan: Plan, command: str, floor: tuple[float, str] | None, model: Any) -> Record:
+def make_record(plan: Plan, command: str, floor: "Floor | None", model: Any) -> Record:
     """What is remembered of this run."""
     data = plan.dataset
     return Record(
@@ -238,8 +241,8 @@ def make_record(plan: Plan, command: str, floor: tuple[float, str] | None, model
         names=plan.targets.names,
         truth=tuple(plan.targets.truth.tolist()),
         class_names=data.class_names,
-        floor=None if floor is None else floor[0],
-        floor_name=None if floor is None else floor[1],
+        floor=None if floor is None else floor.accuracy,
+        floor_name=None if floor is None else floor.name,
         graph=sketches(data, plan.targets),
     )
 

@@ -4,7 +4,7 @@ import sys
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -40,6 +40,9 @@ from unswayed.errors import InputError, StoreError
 from unswayed.models.building import NAMES
 from unswayed.proving import prove
 from unswayed.store import CERTIFICATES, SETTINGS
+
+if TYPE_CHECKING:
+    from unswayed.models.floors import Floor
 
 NO_EFFECT = ("store", "device", "floor", "report", "csv", "as_json", "positive")  # on what is proven
 USUAL: dict[str, Any] = {"nodes": "test", "protocol": "transductive"}
@@ -274,7 +277,7 @@ def _learnt(plan: ProvePlan, model: Any) -> dict[str, Any]:
     return threads_told(model) | ({} if plan.precision is None else judged_in_words(model))
 
 
-def _record(plan: ProvePlan, floor: tuple[float, str] | None, model: Any) -> Record:
+def _record(plan: ProvePlan, floor: "Floor | None", model: Any) -> Record:
     """What is remembered of this proof; it has no samples and no alpha."""
     data = plan.dataset
     return Record(
@@ -288,8 +291,8 @@ def _record(plan: ProvePlan, floor: tuple[float, str] | None, model: Any) -> Rec
         names=plan.targets.names,
         truth=tuple(plan.targets.truth.tolist()),
         class_names=data.class_names,
-        floor=None if floor is None else floor[0],
-        floor_name=None if floor is None else floor[1],
+        floor=None if floor is None else floor.accuracy,
+        floor_name=None if floor is None else floor.name,
         finished=True,
         graph=sketches(data, plan.targets),
     )

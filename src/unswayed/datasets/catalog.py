@@ -123,12 +123,12 @@ def _plain(name: str) -> str:
     return str(name).lower().replace("_", "").replace("-", "")
 
 
-def entry(name: str) -> Entry:
-    """The benchmark of this name, whatever the case and the hyphens; an unknown name is refused with the list of known ones."""
+def entry(name: str, *also: str) -> Entry:
+    """The benchmark of this name, whatever the case and the hyphens; an unknown name is refused with the list of known ones, and `also`."""
     found = next((own for own in ENTRIES.values() if _plain(own.name) == _plain(name)), None)
     if found is None:
         raise InputError(
-            f"There is no dataset {name!r}; choose one of {', '.join(NAMES)}, or give your own CSV files."
+            f"There is no dataset {name!r}; choose one of {', '.join((*NAMES, *also))}, or give your own CSV files."
         )
     return found
 

@@ -25,17 +25,23 @@ class Split:
     test: Tensor
 
     def __post_init__(self) -> None:
+        lengths = set()  # of masks
         for part in ("train", "val", "test"):
             try:
                 given = torch.as_tensor(getattr(self, part))
             except (TypeError, ValueError, RuntimeError) as error:
                 raise InputError(PLACES.format(part)) from error
+            if given.dtype == torch.bool:
+                lengths.add(len(given) if given.ndim else 0)
             places = given.nonzero()[:, 0] if given.dtype == torch.bool else given
             if not places.numel():
                 raise InputError("train, val and test must each hold at least one target.")
             if given.ndim != 1 or places.is_floating_point() or int(places.min()) < 0:
                 raise InputError(PLACES.format(part))
             object.__setattr__(self, part, places)
+        if len(lengths) > 1:
+            told = ", ".join(map(str, sorted(lengths)))
+            raise InputError(f"Masks of one split have one value for each target, not {told} values.")
         everything = torch.cat([self.train, self.val, self.test])
         if len(set(everything.tolist())) != len(everything):
             raise InputError("train, val and test overlap: a target may belong to one part only.")

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
+from unswayed.datasets.csv_text import check_size, read_table
 from unswayed.datasets.loading import Dataset
 from unswayed.datasets.splits import Split
 from unswayed.errors import DoubtfulSetting, InputError
@@ -20,7 +21,6 @@ from unswayed.errors import DoubtfulSetting, InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-MAX_FILE = 2**31  # bytes of one CSV file
 MAX_VALUES = 2**31  # numbers in the feature table
 MAX_UNPACKED = 2**33  # bytes of an .npz file once unpacked
 MAX_CLASSES = 10_000
@@ -60,50 +60,6 @@ def read_csv(
     return dataset, split
 
 
-def _table(path: Path) -> "pd.DataFrame":
-    """A CSV file as a table of stripped strings (empty cells are empty strings)."""
-    import pandas as pd
-
-    _check_size(path)
-    try:
-        table = pd.read_csv(
-            path, dtype=str, keep_default_na=False, skipinitialspace=True, encoding="utf-8-sig"
-        )
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 text; save it as a UTF-8 CSV file.") from error
-    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        raise InputError(f"{path} is not a readable CSV file: {str(error).strip()}.") from error
-    mark = next((m for m in (";", "\t", "|") if len(table.columns) == 1 and m in table.columns[0]), None)
-    if mark is not None:
-        told = "a tab" if mark == "\t" else repr(mark)
-        raise InputError(
-            f"{path} has {told} between its columns; save it with commas between them, and points in numbers."
-        )
-    if not isinstance(
-        table.index, pd.RangeIndex
-    ):  # pandas has taken the first column for an index, and moved the others
-        raise InputError(
-            f"{path} has rows with more values than its header has names; name every column in the first line."
-        )
-    table.columns = table.columns.str.strip()
-    if (twice := table.columns[table.columns.duplicated()]).size:
-        raise InputError(f"{path} has two columns {twice[0]!r}; keep one.")
-    if table.empty:
-        raise InputError(f"{path} has no rows below its header.")
-    return table
-
-
-def _check_size(path: Path) -> None:
-    if path.is_dir():
-        raise InputError(f"{path} is a folder; name the file in it.")
-    if not path.is_file():
-        raise InputError(f"There is no file {path}.")
-    if path.stat().st_size > MAX_FILE:
-        raise InputError(
-            f"{path} is larger than {MAX_FILE // 2**30} GB; give features as a sparse .npz file instead."
-        )
-
-
 def _column(table: "pd.DataFrame", name: str, path: Path) -> list[str]:
     if name not in table.columns:
         seen = ", ".join(map(str, table.columns[:10]))
@@ -129,7 +85,7 @@ def _features(path: Path) -> tuple[tuple[str, ...], Tensor]:
 def _csv_features(path: Path) -> tuple[tuple[str, ...], np.ndarray]:
     import pandas as pd
 
-    table = _table(path)
+    table = read_table(path)
     names = tuple(_column(table, "node", path))
     numbers = table.drop(columns="node")
     if numbers.shape[1] == 0:
@@ -148,7 +104,7 @@ def _csv_features(path: Path) -> tuple[tuple[str, ...], np.ndarray]:
 
 
 def _npz_features(path: Path) -> tuple[tuple[str, ...], np.ndarray]:
-    _check_size(path)
+    check_size(path)
     try:
         with zipfile.ZipFile(path) as packed:
             if sum(item.file_size for item in packed.infolist()) > MAX_UNPACKED:
@@ -196,7 +152,7 @@ def _dense(parts: dict[str, Any]) -> np.ndarray:
 
 
 def _edges(path: Path, number: dict[str, int]) -> Tensor:
-    table = _table(path)
+    table = read_table(path)
     ends = []
     for side in ("source", "target"):
         names = _column(table, side, path)
@@ -218,7 +174,7 @@ def _edges(path: Path, number: dict[str, int]) -> Tensor:
 
 
 def _labels(path: Path, number: dict[str, int]) -> tuple[Tensor, tuple[str, ...], Split | None]:
-    table = _table(path)
+    table = read_table(path)
     nodes, texts = _column(table, "node", path), _column(table, "label", path)
     unknown = next((name for name in nodes if name not in number), None)
     if unknown is not None:

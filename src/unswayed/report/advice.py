@@ -1,8 +1,10 @@
 """What next: one sentence, from what holds the result back most."""
 
+import shlex
+
+from unswayed.report.beside_floor import FEW, floor_named, whole
 from unswayed.report.rounding import percent
 from unswayed.report.summary import Summary
-from unswayed.report.words import FEW, floor_flags_none, floor_named
 
 COST = 0.1  # of accuracy that smoothing takes, from which on it is worth a word
 SILENT = 0.1  # share of targets that abstain
@@ -23,7 +25,12 @@ def advice(summary: Summary) -> str:
             f"What next: a model that flags some; no {summary.unit} that is truly {name} is flagged here, so nothing is proved of these. "
             f"unswayed prove --model ballots --positive {name} --precision P trains one that is asked to."
         )
-    if summary.beats_floor_to == -1 and not floor_flags_none(summary):
+    if not noisy and whole(summary).all():
+        told = "What next: no change moves any of these answers, because none of them reads the structure; "
+        if summary.unit == "node":
+            told += "label ballots (--model label-ballots) or a smaller --attack-size may hear it, and "
+        return f"{told}unswayed frontier tells whether it is worth reading."
+    if summary.beats_floor_to == -1 and summary.positive is None:
         other = "models that are proved without noise (unswayed prove)" if noisy else "another model"
         return (
             f"What next: use a model that ignores the structure{floor_named(summary)}, which no change of it can move; or, where structure says more than features, "
@@ -41,8 +48,14 @@ def advice(summary: Summary) -> str:
     if summary.ceiling is not None and int((certs.size >= summary.ceiling).sum()) > AT_CEILING * total:
         more = "samples" if noisy else "groups"  # of edges: no other proof has a ceiling
         return f"What next: more {more}; most reach K = {summary.ceiling}, the most that these settings can prove."
-    if not noisy and int(certs.size.min()) >= int(certs.about.entries.max()):
-        return "What next: no change moves any of these answers, because none of them reads the structure; unswayed frontier tells whether it is worth reading."
     if not noisy:
-        return "What next: look at the weakest targets (unswayed explain shows the cheapest attack on each)."
+        return f"What next: look at the weakest {summary.unit}s{_how(summary)}."
     return "What next: another noise (unswayed frontier compares them before anything is sampled), or a model trained under this one."
+
+
+def _how(summary: Summary) -> str:
+    """How to look at one of them, where a command proved it; nobody else has a store."""
+    if not (summary.command or "").startswith("unswayed prove "):
+        return ""
+    weakest = shlex.quote(summary.target_name(int(summary.order[0])))
+    return f"; proved with --store FOLDER, unswayed explain {weakest} --store FOLDER shows the cheapest attack on one"

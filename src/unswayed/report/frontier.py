@@ -120,8 +120,11 @@ def frontier(points: Sequence[Point], want: int) -> set[int]:
 def recommend(points: Sequence[Point], want: int) -> int | None:
     """The position of the best certified accuracy at the wanted size; ties go to accuracy without attack.
 
-    None where no point certifies that size for a single target.
+    None where no point certifies that size for a single target, or only points that tell nothing apart or keep nobody flagged.
     """
-    if max(point.wanted(want) for point in points) == 0:
-        return None
-    return max(range(len(points)), key=lambda place: (points[place].wanted(want), points[place].at(0)))
+    useful = [
+        place
+        for place, point in enumerate(points)
+        if point.wanted(want) > 0 and not point.beware and point.stays(want) != 0
+    ]
+    return max(useful, key=lambda place: (points[place].wanted(want), points[place].at(0)), default=None)

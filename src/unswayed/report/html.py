@@ -21,11 +21,12 @@ from unswayed.certificates.presenting import plural
 from unswayed.files import check_ours, write_atomically
 from unswayed.report import charts
 from unswayed.report.advice import advice
+from unswayed.report.aiming import aim, attack
 from unswayed.report.alone import median_of, walls, withstands_all
 from unswayed.report.neighbourhood import pictures, with_attacks
 from unswayed.report.rounding import at_least, near, nice_sizes, percent
 from unswayed.report.summary import Summary, summarise
-from unswayed.report.words import aim, attack, confidence, headline, reading, staying, verdict
+from unswayed.report.words import confidence, headline, reading, staying, verdict
 from unswayed.spelling import check_keywords
 
 

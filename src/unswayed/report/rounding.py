@@ -29,12 +29,24 @@ def near(share: float, digits: int) -> str:
 
 
 def percent(share: float) -> str:
-    """A share as people say it.
+    """A share as people say it; 100% only where it is all, 0% only where it is nothing.
 
-    >>> percent(0.731), percent(0.9995)
-    ('73%', '99.9%')
+    >>> percent(0.731), percent(0.9995), percent(0.0004)
+    ('73%', '99.9%', '0.1%')
     """
-    return f"{int(share * 1000) / 10:.1f}%" if 0.99 < share < 1 else f"{round(100 * share)}%"
+    if 0.99 < share < 1:
+        return f"{int(share * 1000) / 10:.1f}%"
+    return f"{math.ceil(share * 1000 - TINY) / 10:.1f}%" if 0 < share < 0.01 else f"{round(100 * share)}%"
+
+
+def signed(gap: float, digits: int) -> str:
+    """A difference with so many decimals; one that cannot be seen in them has no sign.
+
+    >>> signed(0.123, 2), signed(-0.004, 2), signed(0.0, 2)
+    ('+0.12', '0.00', '0.00')
+    """
+    text = f"{gap:+.{digits}f}"
+    return text if float(text) else text[1:]
 
 
 def percent_at_least(share: float) -> str:

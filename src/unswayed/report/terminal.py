@@ -9,7 +9,7 @@ from rich.text import Text
 
 from unswayed.report import alone
 from unswayed.report.advice import advice
-from unswayed.report.rounding import near, nice_sizes, percent, round_step
+from unswayed.report.rounding import near, nice_sizes, percent, round_step, signed
 from unswayed.report.summary import WIDEST, Summary
 from unswayed.report.words import confidence, headline, staying, verdict
 
@@ -81,7 +81,7 @@ def accuracy_table(summary: Summary, most: int = 8) -> Table:
     if summary.floor is not None and summary.truth is not None:
         floor = summary.floor
         table.add_row("floor", *[f"{floor:.2f}"] * len(sizes), style="yellow")
-        gaps = [Text(f"{share - floor:+.2f}", style="green" if share > floor else "red") for share in shares]
+        gaps = [Text(signed(share - floor, 2), style="green" if share > floor else "red") for share in shares]
         table.add_row("above the floor", *gaps)
     return table
 

@@ -1,37 +1,18 @@
 """The sentences of a report: what the certificates mean, for somebody who has never heard of one."""
 
 import numpy as np
-import numpy.typing as npt
 
 from unswayed.certificates.about import withstood
 from unswayed.certificates.presenting import plural, with_article
+from unswayed.report.aiming import aim, attack
 from unswayed.report.alone import median_of
+from unswayed.report.beside_floor import floor_flags_none, floor_told, whole
 from unswayed.report.rounding import percent, percent_at_least
-from unswayed.report.summary import ROUNDED, Summary
+from unswayed.report.summary import Summary
 
-FEW = 20  # targets below which a share says little
+MANY = 10  # targets of which it is odd that all have one label
 ALL_ALIKE = 0.95  # share of one label from which a model is warned of: it hardly tells targets apart
 EXPECTED = 0.8  # unless the truth is nearly as one-sided itself
-
-
-def attack(summary: Summary, size: int | str, change: str = "any") -> str:
-    """An attack of up to `size` changes, in words."""
-    told = summary.words.attack(size, change)
-    return told if change == "any" else f"only {told}"
-
-
-def aim(summary: Summary) -> tuple[str, int, str]:
-    """What a headline speaks of: the kind of change, the size that half of the good ones withstand (at least 1), the attack.
-
-    The size is K; but where K is 0 everywhere, it is of deletions or additions alone.
-    """
-    sizes = {"any": summary.certs.size}
-    if summary.apart:
-        sizes |= {"deletes": summary.deletes, "adds": summary.adds}
-    change = next((kind for kind, of in sizes.items() if (of[summary.right] > 0).any()), "any")
-    good = np.sort(sizes[change][summary.right])
-    size = max(int(good[len(good) // 2]) if good.size else 1, 1)
-    return change, size, attack(summary, size, change)
 
 
 def headline(summary: Summary) -> str:
@@ -44,8 +25,11 @@ def _flagged(summary: Summary) -> str:
     if summary.positive is None or summary.truth is None:
         return ""
     size, truly = aim(summary)[1], int((summary.truth == summary.positive).sum())
-    stay = round(float(summary.recall([size])[0]) * truly)
+    flagged, stay = (round(float(share) * truly) for share in summary.recall([0, size]))
     who = f"{plural(truly, summary.unit)} that {'is' if truly == 1 else 'are'} truly {summary.label_name(summary.positive)}"
+    if not flagged:  # so that no size of an attack says anything
+        none = f"None of the {who}" if truly > 1 else f"The one {who.removeprefix('1 ')}"
+        return f"{none} is {'' if truly > 1 else 'not '}provably flagged, even without an attack; --precision trains a model that is asked to flag some."
     stays = "stays" if stay == 1 else "stay"
     return f"{stay:,} of {who} provably {stays} flagged if an attacker {attack(summary, size)}."
 
@@ -61,6 +45,8 @@ def _proven(summary: Summary) -> str:
         if summary.below_floor(size, change, ties=True):
             free = round((summary.floor or 0.0) * total)
             return f"{told} if an attacker {who}; a model that ignores the structure has {free:,} right, whatever anybody does."
+        if (only := _only_label(summary)) is not None:  # which nobody should take for robustness
+            return f"{told} if an attacker {who}; but every answer is the one label {only}."
         return f"{told}: no attacker who {who} {summary.certs.undone()}."
     if summary.certs.abstained.all():
         who = (
@@ -75,6 +61,14 @@ def _proven(summary: Summary) -> str:
     return f"Nothing can be promised yet: {told} proven against a single change."
 
 
+def _only_label(summary: Summary) -> str | None:
+    """The label that all of many targets are given, though they may differ."""
+    given = summary.certs.label[~summary.certs.abstained]
+    differ = summary.truth is None or len(np.unique(summary.truth[summary.known])) > 1
+    alike = len(given) >= MANY and len(np.unique(given)) == 1
+    return summary.label_name(int(given[0])) if alike and differ else None
+
+
 def verdict(summary: Summary) -> str:
     """What a headline leaves out: wrong answers, silence, a model that says the same to all, and the floor."""
     parts = (
@@ -83,7 +77,7 @@ def verdict(summary: Summary) -> str:
         _unmoved(summary) or sides(summary),
         monotony(summary),
         _base(summary),
-        _floor(summary),
+        floor_told(summary),
     )
     return " ".join(part for part in parts if part)
 
@@ -130,15 +124,9 @@ def _others(summary: Summary) -> str:
     return (f"The other one is {words}." if rest == 1 else f"The other {rest:,} are {words}.") + unknown
 
 
-def _whole(summary: Summary) -> npt.NDArray[np.bool_]:
-    """Who withstands all that the attacker can change."""
-    about, size = summary.certs.about, summary.certs.size
-    return np.zeros(len(size), bool) if about.counts_nodes else size >= about.entries
-
-
 def _unmoved(summary: Summary) -> str:
     """That the structure does not matter at all, where nothing that can be changed changes anything."""
-    if not _whole(summary).all():
+    if not whole(summary).all():
         return ""
     return "Nothing that the attacker can change moves any of these answers: as far as that goes, the model ignores the structure."
 
@@ -146,7 +134,7 @@ def _unmoved(summary: Summary) -> str:
 def monotony(summary: Summary) -> str:
     """A warning where the model has stopped telling targets apart, so that its robustness is worth little."""
     given = summary.certs.label[~summary.certs.abstained]
-    if len(given) < 10:
+    if len(given) < MANY:
         return ""
     label = int(np.bincount(given).argmax())
     share = float((given == label).mean())
@@ -154,11 +142,12 @@ def monotony(summary: Summary) -> str:
     if share < ALL_ALIKE or expected > EXPECTED:
         return ""
     who, noisy = "every" if share == 1 else "nearly every", summary.certs.confidence is not None
-    help_ = (
-        "Less noise, or a model trained under noise, may help"
-        if noisy
-        else "Training it longer, or another model, may help"
-    )
+    if noisy and summary.settings.get("Recipe") in ("noise", "distill"):  # it was trained under noise
+        help_ = "Less noise, or another model, may help"
+    elif noisy:
+        help_ = "Less noise, or a model trained under noise, may help"
+    else:
+        help_ = "Training it longer, or another model, may help"
     return (
         f"Beware: {'under this noise ' * noisy}the model gives {who} {summary.unit} the label {summary.label_name(label)}: it is steady, but "
         f"tells nothing apart. {help_}."
@@ -172,41 +161,6 @@ def _base(summary: Summary) -> str:
     return f"Without smoothing and without an attack the model is right on {percent(summary.base)}; {proven} are right and proven before any change."
 
 
-def floor_named(summary: Summary) -> str:
-    """Which model that ignores the structure is meant, where it has a name of its own."""
-    return "" if summary.floor_name == "structure-free model" else f" ({summary.floor_name})"
-
-
-def _floor(summary: Summary) -> str:
-    reach = summary.beats_floor_to
-    if reach is None or summary.floor is None:
-        return ""
-    named = floor_named(summary)
-    (change, size, _), total = aim(summary), summary.total
-    few = f"{plural(total, summary.unit)} {'is' if total == 1 else 'are'} too few to compare models by."
-    if reach < 0 and summary.below_floor(size, change, ties=True) and summary.share(size, change) > 0:
-        much = "more right than" if summary.below_floor(0) else "as much right as"
-        beats = f"The model that ignores the structure{named} has {much} is proven here at any size"
-        return (
-            f"{beats}; but {few}"
-            if total < FEW
-            else f"{beats}, so under this attack the structure costs more than it brings."
-        )
-    floor = f"A model that never looks at the structure{named} is right on {percent(summary.floor)}, whatever the attacker does"
-    if total < FEW:
-        return f"{floor}; but {few}"
-    if reach < 0:
-        if summary.below_floor(0):
-            return f"{floor}: more than is proven here at any size, so under this attack the structure costs more than it brings."
-        return f"{floor}: as much as is proven here at any size, so under this attack the structure brings nothing."
-    upto = (
-        "only against no change at all" if reach == 0 else f"for attacks of up to {plural(reach, 'change')}"
-    )
-    if _whole(summary).all():
-        return f"{floor}; the certified model is better, but through features, not through links."
-    return f"{floor}; the certified model is better {upto}."
-
-
 def staying(summary: Summary) -> str:
     """How much of the class that matters stays flagged, and how right flags stay; empty where no class was named."""
     if summary.positive is None or summary.truth is None:
@@ -214,6 +168,8 @@ def staying(summary: Summary) -> str:
     name, truly = summary.label_name(summary.positive), int((summary.truth == summary.positive).sum())
     size = aim(summary)[1]
     flagged, stays = summary.recall([0, size]).tolist()
+    if not flagged:  # as the headline says
+        return floor_flags_none(summary).strip()
     right = summary.precision([size]) if stays > 0 else None
     told = (
         ""
@@ -222,25 +178,12 @@ def staying(summary: Summary) -> str:
     )
     end = f"flagged whatever an attacker does who {attack(summary, size)}.{told}{floor_flags_none(summary)}"
     if truly == 1:
-        now, then = "is" if flagged else "is not", "stays" if stays else "does not provably stay"
-        return (
-            f"The one {summary.unit} that is truly {name} {now} flagged without an attack, and {then} {end}"
-        )
+        then = "stays" if stays else "does not provably stay"
+        return f"The one {summary.unit} that is truly {name} is flagged without an attack, and {then} {end}"
     return (
         f"Of the {plural(truly, summary.unit)} that are truly {name}, {percent(flagged)} are flagged without an attack, and "
         f"{percent(stays)} stay {end}"
     )
-
-
-def floor_flags_none(summary: Summary) -> str:
-    """That the floor, however often right, flags nobody: where it says one label to all, which is another."""
-    if summary.floor is None or summary.floor_name != "majority" or summary.positive is None:
-        return ""
-    truth = np.asarray(summary.truth)
-    positive = float(np.mean(truth[summary.known] == summary.positive))
-    if abs(summary.floor - positive) <= ROUNDED:  # it may be the positive label
-        return ""
-    return " The model that ignores the structure (majority) flags none."
 
 
 def confidence(summary: Summary) -> str:

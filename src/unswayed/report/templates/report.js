@@ -103,6 +103,11 @@
     return line;
   }
 
+  const box = $("table").parentElement;  // a phone cuts the table off where a column ends, and shows no bar
+  const sideways = () => { $("sideways").hidden = box.scrollWidth <= box.clientWidth; };
+  new ResizeObserver(sideways).observe(box);
+  new ResizeObserver(sideways).observe($("table"));
+
   const heads = $("table").tHead.rows[0];
   for (const column of columns) {
     const head = make("th", undefined, column.words ? "words" : "");
