@@ -20,7 +20,7 @@ from unswayed.ballots.meaning import meaning_of, suited
 from unswayed.ballots.networks import LabelBallots
 from unswayed.errors import InputError
 from unswayed.proving import prove
-from unswayed.report.rounding import percent
+from unswayed.rounding import percent
 from unswayed.sampling.threats import Row
 
 Sizes = npt.NDArray[np.int64]

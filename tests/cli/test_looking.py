@@ -12,7 +12,7 @@ import torch
 from torch_geometric.datasets import KarateClub
 
 import unswayed as us
-from unswayed.report.rounding import percent
+from unswayed.rounding import percent
 
 from .words import plain
 

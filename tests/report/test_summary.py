@@ -5,8 +5,8 @@ from torch_geometric.data import Data
 
 import unswayed as us
 from unswayed.errors import InputError
-from unswayed.report.rounding import nice_sizes
 from unswayed.report.summary import summarise
+from unswayed.rounding import nice_sizes
 
 
 def test_curve_is_the_certified_accuracy(certs, truth):

@@ -5,9 +5,9 @@ from torch_geometric.data import Data
 
 import unswayed as us
 from unswayed.report.advice import advice
-from unswayed.report.rounding import percent
 from unswayed.report.summary import summarise
 from unswayed.report.words import aim, attack, confidence, headline, reading, staying, verdict
+from unswayed.rounding import percent
 
 
 def threat_of(kind):

@@ -55,7 +55,7 @@ def _table(lines: list[Any]) -> Any:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from unswayed.report.rounding import at_least
+    from unswayed.rounding import at_least
 
     table = Table(
         box=SIMPLE_HEAD,

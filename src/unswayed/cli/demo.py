@@ -93,7 +93,7 @@ class Shown:
     @property
     def sentence(self) -> str:
         """Base → certified → floor, and what it means."""
-        from unswayed.report.rounding import percent
+        from unswayed.rounding import percent
 
         shares = self.shares(self.best)
         base, certified = shares[0], shares[AT.index(5)]
@@ -212,7 +212,7 @@ def _table(shown: Shown, most: int) -> "Table":
     """Shares at every size and how sure they are; in a narrow terminal without that, or at the largest size alone."""
     from rich.table import Table
 
-    from unswayed.report.rounding import percent
+    from unswayed.rounding import percent
 
     sizes = AT if most > 2 else AT[-1:]
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title_justify="left", title_style="bold")

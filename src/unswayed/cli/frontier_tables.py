@@ -73,7 +73,7 @@ def _none(points: "list[Point]", want: int, goal: str, drop: bool, flag: str | N
 
 def show_proofs(ahead: "Prospect", want: int, reached: float, command: str) -> None:
     """Say where proofs without noise are expected to hold more than the best of these noises."""
-    from unswayed.report.rounding import percent
+    from unswayed.rounding import percent
 
     place, expected = console(), ahead.certified(want)
     if ahead.near and reached <= ahead.floor:
@@ -100,7 +100,7 @@ def _table(
     most: int,
 ) -> Table:
     """A row for each noise, with about `most` sizes; with 0, no more than no attack, the wanted size and the ceiling."""
-    from unswayed.report.rounding import near
+    from unswayed.rounding import near
 
     sizes = _sizes(points, want, most)
     top = max(len(point.accuracy) - 1 for point in points)
@@ -135,7 +135,7 @@ def _flagged(
     points: "list[Point]", best: int | None, want: int, split: tuple[int, int] | None, most: int
 ) -> Table:
     """Of those that bear the label, the share that stays flagged; a row for each noise."""
-    from unswayed.report.rounding import near
+    from unswayed.rounding import near
 
     sizes = _sizes(points, want, most)
     table = _empty("", sizes, want)
@@ -149,7 +149,7 @@ def _flagged(
 
 
 def _sizes(points: "list[Point]", want: int, most: int) -> list[int]:
-    from unswayed.report.rounding import nice_sizes
+    from unswayed.rounding import nice_sizes
 
     top = max(len(point.accuracy) - 1 for point in points)
     return sorted({*nice_sizes(top, max(most, 1)), min(want, top)})
@@ -172,7 +172,7 @@ def _empty(title: str, sizes: list[int], want: int) -> Table:
 
 def _staying(points: "list[Point]", best: int, want: int, goal: str, flag: str) -> str:
     """How many stay flagged at the setting that accuracy recommends, and whether another keeps more."""
-    from unswayed.report.rounding import percent
+    from unswayed.rounding import percent
 
     shares = [point.stays(want) or 0.0 for point in points]
     most = max(range(len(points)), key=lambda place: shares[place])
@@ -185,7 +185,7 @@ def _staying(points: "list[Point]", best: int, want: int, goal: str, flag: str) 
 
 
 def _advice(best: "Point", share: float, goal: str, floor: float | None) -> str:
-    from unswayed.report.rounding import percent
+    from unswayed.rounding import percent
 
     text = f"For {goal}, {best} proves {percent(share)} of the validation targets right"
     if floor is not None and share <= floor:

@@ -3,8 +3,8 @@
 import shlex
 
 from unswayed.report.beside_floor import FEW, floor_named, whole
-from unswayed.report.rounding import percent
 from unswayed.report.summary import Summary
+from unswayed.rounding import percent
 
 COST = 0.1  # of accuracy that smoothing takes, from which on it is worth a word
 SILENT = 0.1  # share of targets that abstain

@@ -4,8 +4,8 @@ import numpy as np
 
 from unswayed.certificates.presenting import plural
 from unswayed.report.aiming import aim
-from unswayed.report.rounding import percent
 from unswayed.report.summary import ROUNDED, BoolArray, Summary
+from unswayed.rounding import percent
 
 FEW = 20  # targets below which a share says little
 

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from unswayed.certificates.presenting import plural
-from unswayed.report.rounding import percent, percent_at_least, round_step
 from unswayed.report.summary import Summary
+from unswayed.rounding import percent, percent_at_least, round_step
 
 WIDTH, HEIGHT = 440, 270
 LEFT, RIGHT, TOP, BOTTOM = 50, 14, 16, 46

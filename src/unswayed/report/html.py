@@ -24,9 +24,9 @@ from unswayed.report.advice import advice
 from unswayed.report.aiming import aim, attack
 from unswayed.report.alone import median_of, walls, withstands_all
 from unswayed.report.neighbourhood import pictures, with_attacks
-from unswayed.report.rounding import at_least, near, nice_sizes, percent
 from unswayed.report.summary import Summary, summarise
 from unswayed.report.words import confidence, headline, reading, staying, verdict
+from unswayed.rounding import at_least, near, nice_sizes, percent
 from unswayed.spelling import check_keywords
 
 

@@ -13,7 +13,7 @@ from unswayed.certificates.presenting import plural
 from unswayed.errors import InputError
 from unswayed.naming import Name
 from unswayed.report.degrees import degrees
-from unswayed.report.rounding import at_least
+from unswayed.rounding import at_least
 from unswayed.votes import Votes
 
 IntArray = npt.NDArray[np.int64]

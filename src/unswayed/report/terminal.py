@@ -9,9 +9,9 @@ from rich.text import Text
 
 from unswayed.report import alone
 from unswayed.report.advice import advice
-from unswayed.report.rounding import near, nice_sizes, percent, round_step, signed
 from unswayed.report.summary import WIDEST, Summary
 from unswayed.report.words import confidence, headline, staying, verdict
+from unswayed.rounding import near, nice_sizes, percent, round_step, signed
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 HEIGHT, WIDTH = 9, 56

@@ -7,8 +7,8 @@ from unswayed.certificates.presenting import plural, with_article
 from unswayed.report.aiming import aim, attack
 from unswayed.report.alone import median_of
 from unswayed.report.beside_floor import floor_flags_none, floor_told, whole
-from unswayed.report.rounding import percent, percent_at_least
 from unswayed.report.summary import Summary
+from unswayed.rounding import percent, percent_at_least
 
 MANY = 10  # targets of which it is odd that all have one label
 ALL_ALIKE = 0.95  # share of one label from which a model is warned of: it hardly tells targets apart
