@@ -1,20 +1,14 @@
 """Whatever is wrong: one sentence on stderr, no traceback, nothing on stdout, and an exit code that says whose fault it is."""
 
-import errno
 import json
-import tempfile
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import unswayed as us
-from unswayed import files, votes
 from unswayed.errors import WorldError
 
-CERTIFY = (
-    "certify --edges E.csv --features X.csv --labels Y.csv --model mine.py:build --no-floor --samples 100"
-)
+from .words import CERTIFY, one_sentence
 
 
 def put(name, text):
@@ -206,16 +200,6 @@ BAD = {
 }  # fmt: skip
 
 
-def one_sentence(err):
-    """The last line of stderr; notes about progress may come before it."""
-    assert "Traceback" not in err
-    lines = [line for line in err.splitlines() if line.startswith("unswayed: ")]
-    assert len(lines) == 1, err
-    assert err.rstrip().endswith(lines[0])
-    assert lines[0].endswith(".")
-    return lines[0]
-
-
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input(here, call, case):
     spoil, command, word = BAD[case]
@@ -265,58 +249,6 @@ def test_a_damaged_record_is_named(call, own, here):
         code, _, err = call("report", "run")
         assert code == 2
         assert "run.json is damaged" in one_sentence(err)
-
-
-@pytest.mark.parametrize("option", ["--store run/a", "--report page.html"])
-def test_a_folder_for_reading_only_is_said_before_anything_runs(call, here, monkeypatch, option):
-    """Whoever runs the tests may write anywhere, so the system is asked through a stand-in."""
-    make = tempfile.TemporaryFile
-    monkeypatch.setattr(
-        tempfile, "TemporaryFile", lambda dir: read_only() if here.samefile(dir) else make(dir=dir)
-    )
-    code, out, err = call(*CERTIFY.split(), *option.split())
-    assert (code, out) == (2, "")
-    assert "cannot be written to; choose another place" in one_sentence(err)
-    assert len(err.splitlines()) == 1
-
-
-@pytest.mark.skipif(not Path("/proc/self").exists(), reason="no such folder, which nobody can write to")
-@pytest.mark.parametrize("option", ["--store /proc/foo/run", "--csv /proc/t.csv"])
-def test_where_nothing_can_be_made_is_found_by_trying(call, option):
-    """Whoever may do anything is told by no permission that nothing can be made here."""
-    code, out, err = call(*CERTIFY.split(), *option.split())
-    assert (code, out) == (2, "")
-    assert "The folder /proc cannot be written to" in one_sentence(err)
-
-
-def read_only(*_, **__):
-    raise OSError(errno.EROFS, "Read-only file system", ".page.html.17.part")
-
-
-def test_a_disk_for_reading_only_is_named_by_the_file_that_was_asked_for(call, own, monkeypatch):
-    monkeypatch.setattr("builtins.open", read_only)
-    monkeypatch.setattr(files.Path, "unlink", read_only)
-    with pytest.raises(WorldError, match=r"^page.html could not be written: Read-only file system\.$"):
-        files.write_atomically(files.Path("page.html"), b"")
-
-
-def full(*_, **__):
-    raise OSError(errno.ENOSPC, "No space left on device", "run/votes.npz")
-
-
-def test_a_full_disk_is_the_worlds_fault(call, own, monkeypatch):
-    monkeypatch.setattr(votes.os, "fsync", full)
-    code, out, err = call("certify", *own, "--store", "run")
-    assert (code, out) == (1, "")
-    assert "No space left" in one_sentence(err)
-
-
-def test_a_full_disk_for_the_report_too(call, own, monkeypatch):
-    call("certify", *own, "--store", "run")
-    monkeypatch.setattr(votes.os, "fsync", full)
-    code, _, err = call("report", "run")
-    assert code == 1
-    assert "No space left" in one_sentence(err)
 
 
 def test_no_network_is_the_worlds_fault(call, monkeypatch, tmp_path):
